@@ -22,16 +22,16 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// release is the Java release of the class files: the latest that Debian's
-// ProGuard, 6.2, can read and that has nest mates (JEP 181). Without nest
-// mates, inner classes would need synthetic methods, which Android's compilers
-// do not generate.
+// release is the Java release of the class files: the latest one that can be
+// read by ProGuard 6.2, the version in Debian, and that has nest mates (JEP
+// 181). Without nest mates, inner classes would need synthetic methods, which
+// Android's compilers do not generate.
 const (
 	release      = 11
 	majorVersion = 55
 )
 
-// build is the result of running a tool, shared by all tests of this run.
+// build is the result of running a tool; all tests of this run share it.
 type build struct {
 	mu   sync.Mutex
 	data []byte
@@ -41,8 +41,8 @@ type build struct {
 var builds sync.Map
 
 // built returns the result of a build. It runs the build unless this process or
-// another one has run it before: results are kept in the user's cache. Failures
-// are not kept.
+// another one has already run it: results are kept in the user's cache;
+// failures are not.
 func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	value, _ := builds.LoadOrStore(key, new(build))
 	b := value.(*build)
@@ -76,7 +76,7 @@ func cached(key string) string {
 }
 
 // keep stores a complete result. An error is ignored, because without the cache
-// only time is lost.
+// the build only takes longer.
 func keep(path string, data []byte) {
 	dir := filepath.Dir(path)
 	if path == "" || os.MkdirAll(dir, 0o700) != nil {
@@ -122,7 +122,7 @@ func (j *JDK) Compile(tb testing.TB, s Files) string {
 }
 
 // CompileLibraries compiles Libraries and returns its class path with all
-// dependencies. If the libraries cannot be fetched, the test ends as with
+// dependencies. If the libraries cannot be downloaded, the test ends as with
 // recorded.Missing.
 func (j *JDK) CompileLibraries(tb testing.TB) (classPath string) {
 	tb.Helper()
@@ -163,8 +163,8 @@ func (j *JDK) compile(ctx context.Context, s Files, path string) error {
 	return nil
 }
 
-// compileTogether compiles programs for compile, in less time than compiling
-// them one after the other would take.
+// compileTogether compiles several programs and keeps the results for compile.
+// It takes less time than compiling them one after the other.
 func (j *JDK) compileTogether(ctx context.Context, list []Files) error {
 	list = slices.DeleteFunc(list, func(s Files) bool { return known(j.key(s)) })
 	jars, err := j.jars(ctx, list, "")
@@ -231,7 +231,7 @@ func (j *JDK) jars(ctx context.Context, list []Files, classPath string) ([][]byt
 	return jars, nil
 }
 
-// write writes the files of a program to a folder.
+// write writes the files of a program to a directory.
 func (s Files) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -244,7 +244,7 @@ func (s Files) write(dir string) error {
 	return nil
 }
 
-// pack makes a jar of a folder.
+// pack creates a jar from a directory.
 func pack(dir string) ([]byte, error) {
 	var jar bytes.Buffer
 	z := zip.NewWriter(&jar)
@@ -257,9 +257,9 @@ func pack(dir string) ([]byte, error) {
 
 // library returns the API of java.base in the release, as a jar of class files
 // without code, for a tool that cannot read the class files of this JDK. It is
-// made from the file that javac has for --release. Folders in that file are
-// named after all releases that share their contents, one letter or digit each,
-// and its class files have the version of the JDK (OpenJDK
+// created from the file that javac uses for --release. Directories in that file
+// are named after all releases that share their contents, with one letter or
+// digit per release, and its class files have the version of the JDK (OpenJDK
 // make/langtools/src/classes/build/tools/symbolgenerator/CreateSymbols.java).
 func (j *JDK) library() ([]byte, error) {
 	return built(stamp(j.api), func() ([]byte, error) {
@@ -284,15 +284,15 @@ func (j *JDK) library() ([]byte, error) {
 
 // className returns the path of a class of java.base in the release.
 func className(path string) (string, bool) {
-	const letter = "B" // 11: the digits continue with letters
+	const letter = "B" // 11: after the digits, letters are used
 	releases, path, _ := strings.Cut(path, "/")
 	module, path, _ := strings.Cut(path, "/")
 	name, ok := strings.CutSuffix(path, ".sig")
 	return name + ".class", ok && strings.Contains(releases, letter) && module == "java.base" && name != "module-info"
 }
 
-// stub adds a class, changed to the version of the release. The first eight
-// bytes of a class file end with the major version, in two bytes (JVM
+// stub adds a class whose version is changed to that of the release. The first
+// eight bytes of a class file end with the major version, in two bytes (JVM
 // Specification, section 4.1).
 func stub(z *zip.Writer, name string, f *zip.File) error {
 	in, err := f.Open()

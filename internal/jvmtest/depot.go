@@ -1,8 +1,8 @@
 package jvmtest
 
-// DepotMain takes one argument, the kind of threads that it starts, one per
-// iteration: a DepotCourier is a subclass of Thread, a DepotDelivery is a task
-// that a plain thread runs. Each of them holds 2 kB.
+// DepotMain takes one argument, the kind of threads to start, one per
+// iteration: a DepotCourier is a subclass of Thread, and a DepotDelivery is a
+// task that a plain thread runs. Each of them holds 2 kB.
 const (
 	DepotMain     = "com.example.depot.Depot"
 	DepotCourier  = "courier"

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// load reads a dump entirely.
+// load reads a whole dump.
 func load(t *testing.T, path string) *heap.Graph {
 	t.Helper()
 	in, err := os.Open(path)
@@ -58,8 +58,8 @@ func references(t *testing.T, g *heap.Graph, objects []heap.Object) map[heap.Obj
 	return m
 }
 
-// held returns the objects that a field references, in the class or in all
-// objects of the class.
+// held returns the objects that a field references, whether the field is static
+// or in the objects of the class.
 func held(t *testing.T, g *heap.Graph, owner, field string) []heap.Object {
 	t.Helper()
 	if o, ok := g.Static(owner, field); ok {
@@ -77,8 +77,8 @@ func held(t *testing.T, g *heap.Graph, owner, field string) []heap.Object {
 	return list
 }
 
-// checkLeaks compares a dump with its known leaks; named returns the names that
-// a class and a field have in the dump.
+// checkLeaks compares a dump with its known leaks; named returns the names of a
+// class and a field in the dump.
 func checkLeaks(t *testing.T, g *heap.Graph, leaks []Leak, iterations int,
 	named func(owner, field string) (string, string)) {
 	t.Helper()
@@ -95,8 +95,8 @@ func checkLeaks(t *testing.T, g *heap.Graph, leaks []Leak, iterations int,
 			if g.Reachability(o) != heap.Strong {
 				t.Errorf("%s is %v reachable", leak.Class, g.Reachability(o))
 			}
-			// The object of a running thread is also on its stack, so that no
-			// single object dominates it.
+			// The object of a running thread is also referenced by the thread's
+			// stack, so no single object dominates it.
 			ok := slices.ContainsFunc(holders,
 				func(h heap.Object) bool { return dominates(g, h, o) || slices.Contains(direct[h], o) })
 			if !ok {

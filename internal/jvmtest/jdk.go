@@ -15,14 +15,15 @@ import (
 )
 
 // JDK represents the Java tools of this machine. Several tests may use it at
-// once.
+// the same time.
 type JDK struct {
 	java, jcmd string
-	// api is the path of javac's class files of older releases.
+	// api is the path of the file that contains the classes of older releases
+	// for javac.
 	api string
 }
 
-// New finds the JDK by PATH. If there is none, the test ends as with
+// New finds the JDK by PATH. If there is no JDK, the test ends as with
 // recorded.Missing.
 func New(tb testing.TB) *JDK {
 	tb.Helper()
@@ -49,13 +50,13 @@ func find(tb testing.TB, program string) string {
 	return path
 }
 
-// timeout is the timeout of every program and every response: it ends tests
+// timeout is the timeout of every program and every response: it stops tests
 // that hang, without delaying other tests.
 const timeout = 2 * time.Minute
 
-// small are the options of a JVM for one short task: only the first compiler,
+// small holds the options of a JVM for one short task: only the first compiler,
 // and one thread for garbage collection. With the last option, a JVM that is
-// killed leaves no files in /tmp.
+// killed does not leave files in /tmp.
 var small = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"}
 
 // environment returns the environment without the variables that add options to
@@ -64,7 +65,7 @@ func environment(more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "LANG=C"}, more...)
 }
 
-// run runs a tool in a folder and returns its output.
+// run runs a tool in a directory and returns its output.
 func run(ctx context.Context, dir string, env []string, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

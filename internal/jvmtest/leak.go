@@ -1,15 +1,17 @@
 package jvmtest
 
-// Leak is a leak that must be found in a program, with the names in its source.
+// Leak is a leak that must be found in a program. Its names are those in the
+// source.
 type Leak struct {
-	// Name is the name that ShopMain takes, or "" in Mall.
+	// Name is the argument of ShopMain that selects the leak, or "" in Mall.
 	Name string
 	// Class is the class of the leaked objects. Each leak of a program has a
 	// different class.
 	Class string
-	// Owner and Field are the faulty reference: clearing it, in the class or in
-	// all objects of Owner, fixes the leak. In Mall, it may belong to a running
-	// thread, whose stack has another reference to the object.
+	// Owner and Field identify the faulty reference: clearing it, in the class
+	// or in all objects of Owner, fixes the leak. In Mall, the reference may
+	// belong to a running thread, whose stack holds another reference to the
+	// object.
 	Owner, Field string
 	// Each is the number of objects of Class that an iteration adds; 0 if an
 	// iteration replaces the only object.
@@ -30,7 +32,7 @@ const (
 	mall = "com.example.mall."
 )
 
-// ShopLeaks are the leaks of Shop. ShopMain takes their names as arguments.
+// ShopLeaks are the leaks in Shop. ShopMain takes their names as arguments.
 func ShopLeaks() []Leak {
 	return []Leak{
 		{"image-cache", shop + "Image", shop + "ImageCache", "entries", 3},
@@ -43,7 +45,7 @@ func ShopLeaks() []Leak {
 	}
 }
 
-// MallLeaks are the leaks of Mall.
+// MallLeaks are the leaks in Mall.
 func MallLeaks() []Leak {
 	return []Leak{
 		{"", mall + "ProductScreen", mall + "LastViewed", "product", 0},

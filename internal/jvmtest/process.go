@@ -19,7 +19,7 @@ import (
 // Process is a running program that waits for commands.
 type Process struct {
 	jdk *JDK
-	// dir is its working directory, which contains its dumps.
+	// dir is the program's working directory, which contains its dumps.
 	dir    string
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
@@ -30,14 +30,14 @@ type Process struct {
 	ended  bool
 }
 
-// Start runs a program from a jar or a class path. The program ends with the
-// test at the latest.
+// Start runs a program from a jar or a class path. The program is stopped at
+// the end of the test at the latest.
 func (j *JDK) Start(tb testing.TB, jar, main string, args ...string) *Process {
 	tb.Helper()
 	return j.StartWith(tb, nil, jar, main, args...)
 }
 
-// StartWith is like Start, with additional options for the JVM.
+// StartWith does the same as Start, with additional options for the JVM.
 func (j *JDK) StartWith(tb testing.TB, options []string, jar, main string, args ...string) *Process {
 	tb.Helper()
 	p, err := j.start(tb.Context(), tb.TempDir(), options, jar, main, args)
@@ -54,16 +54,16 @@ func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main
 	error) {
 	ctx, cancel := context.WithCancel(ctx)
 	all := append([]string{"-Xmx64m"}, small...)
-	// The JVM listens for jcmd from its start. Otherwise jcmd would wake it by
-	// a signal and a file, which terminates a JVM that has not installed its
-	// signal handlers yet.
+	// The JVM listens for jcmd from its start. Otherwise jcmd would wake the
+	// JVM with a signal and a file; the signal terminates a JVM that has not
+	// installed its signal handlers yet.
 	all = append(append(all, "-XX:+StartAttachListener"), options...)
 	all = append(append(all, "-cp", jar, main), args...)
 	p := &Process{jdk: j, dir: dir, cancel: cancel, lines: make(chan string)}
 	p.cmd = exec.CommandContext(ctx, j.java, all...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment(), &p.stderr
 	// Programs end when their input ends, which happens even if the tests are
-	// killed. A program that does not end is killed.
+	// killed. A program that then does not end is killed.
 	p.cmd.Cancel = func() error { return p.stdin.Close() }
 	p.cmd.WaitDelay = 30 * time.Second
 	stdout, err := p.launch()
@@ -95,7 +95,7 @@ func (p *Process) read(stdout io.Reader) {
 	}
 }
 
-// await waits for a line.
+// await waits for a line of output.
 func (p *Process) await(ctx context.Context, want string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func (p *Process) do(ctx context.Context, iterations int) error {
 }
 
 // Dump returns the path of a new dump of the live objects: the JVM collects
-// garbage first. The file exists until the test ends.
+// garbage first. The file exists until the end of the test.
 func (p *Process) Dump(tb testing.TB) string {
 	tb.Helper()
 	path, err := p.dump(tb.Context())
@@ -147,7 +147,7 @@ func (p *Process) dump(ctx context.Context) (string, error) {
 		return "", errors.New("dump heap: the program ended")
 	}
 	p.dumps++
-	// The JVM writes the file, in its working directory.
+	// The file is written by the JVM, in its working directory.
 	name := fmt.Sprintf("%d.hprof", p.dumps)
 	var args []string
 	for _, option := range small {
@@ -181,10 +181,10 @@ func (p *Process) close() error {
 	p.ended = true
 	p.cancel()
 	for range p.lines {
-		// Discards output that nobody waited for.
+		// Discard output for which nobody waited.
 	}
 	err := p.cmd.Wait()
-	// If a JVM is killed, the socket of jcmd remains (HotSpot
+	// If a JVM is killed, jcmd's socket remains (HotSpot
 	// attachListener_posix.cpp).
 	os.Remove(fmt.Sprintf("/tmp/.java_pid%d", p.cmd.Process.Pid))
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -25,7 +25,7 @@ func TestLeaksGrow(t *testing.T) {
 	}
 }
 
-// Checks that each leak also occurs on its own.
+// This checks that each leak also occurs when it is the only one.
 func TestLeaksByName(t *testing.T) {
 	t.Parallel()
 	j := New(t)
@@ -61,7 +61,8 @@ func TestSteadyDoesNotGrow(t *testing.T) {
 		if strings.HasPrefix(class, "com.example.") && grown != 0 {
 			t.Errorf("number of objects of %[2]s changed by %+[1]d", grown, class)
 		}
-		// The heap of the JVM itself changes a little, but not per iteration.
+		// The heap of the JVM itself changes slightly, but not with each
+		// iteration.
 		if grown >= iterations {
 			t.Errorf("%+d objects of %s in %d iterations", grown, class, iterations)
 		}
@@ -93,7 +94,7 @@ func TestProcessLeavesNothing(t *testing.T) {
 	}
 }
 
-// The end of the test ends the program.
+// The program is stopped at the end of the test.
 func TestProcessEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	j := New(t)

@@ -17,43 +17,43 @@ import (
 // marketMain is the main class of the refactored program.
 const marketMain = "com.example.market.Market"
 
-// Refactoring is a change of Market, which is a program with six leaking
+// Refactoring is a change to Market, which is a program with six leaking
 // screens.
 type Refactoring struct {
 	Name string
-	// Added are the simple names of the screens that leak only after the
+	// Added lists the simple names of the screens that leak only after the
 	// change. Renamed maps the old names of other screens to their new names.
 	Added   []string
 	Renamed map[string]string
-	// Joins is a screen that, after the change, leaks into a holder that other
-	// screens also leak into.
+	// Joins is a screen that, after the change, leaks into a holder into which
+	// other screens also leak.
 	Joins string
-	// Changed are the leaks, other than those of Added, that differ after the
+	// Changed lists the leaks, except for those of Added, that differ after the
 	// change. Each entry is a status and the simple name of a screen; the
 	// entries are in order.
 	Changed []string
 	// Made is a class that has more objects after the change, or "".
 	Made string
-	// Reached is a screen that several paths of equal length reach and for
-	// which the change makes a different path the first one found, or "".
+	// Reached is a screen to which several paths of equal length lead, and for
+	// which a different path is found first after the change; or "".
 	Reached string
-	// Few marks the changes that a short test covers.
+	// Few marks the changes that a short test run covers.
 	Few bool
 
 	// edits are pairs of a text in the source and its replacement.
 	edits   []string
 	visits  int
 	options []string
-	// names is the seed of ProGuard's dictionaries, 0 for a program that is not
+	// names is the seed of ProGuard's dictionaries; 0 for a program that is not
 	// renamed.
 	names uint64
 }
 
-// marketVisits is the number of times each screen is opened: eleven colliding
-// keys turn a bin into a tree (java.util.HashMap, treeifyBin).
+// marketVisits is the number of times that each screen is opened: eleven
+// colliding keys convert a bin into a tree (java.util.HashMap, treeifyBin).
 const marketVisits = 12
 
-// The texts of Market that are changed.
+// The texts in Market that are changed.
 const (
 	listOfScreens = "static final Collection<Object> screens = new ArrayList<>();"
 	addOfScreen   = "screens.add(screen);"
@@ -84,8 +84,9 @@ var wishInBus = []string{
 		"EventBus.listeners.add(what -> seen = what); } }",
 }
 
-// Refactorings are changes of Market: after some, its leaks are the same; after
-// others, there is an additional leak. The first one changes nothing.
+// Refactorings are the changes to Market. After some of them, its leaks are the
+// same; after others, there is an additional leak. The first one does not
+// change anything.
 func Refactorings() []Refactoring {
 	edit := func(name string, edits ...string) Refactoring { return Refactoring{Name: name, edits: edits} }
 	moves := func(screen, name string, edits ...string) Refactoring {

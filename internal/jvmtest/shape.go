@@ -3,10 +3,10 @@ package jvmtest
 // Shape is a way in which memory grows in Gallery or Libraries.
 type Shape struct {
 	Name string
-	// Place is part of the name or the path of the place that grows.
+	// Place is part of the name or of the path of the place that grows.
 	Place string
-	// Bytes is the growth per iteration; 0 if the heap does not grow
-	// proportionally, as with a buffer that doubles.
+	// Bytes is the growth per iteration; 0 if the growth is not proportional to
+	// the iterations, as with a buffer that doubles.
 	Bytes int64
 }
 
@@ -40,8 +40,8 @@ func LeakingShapes() []Shape {
 	}
 }
 
-// SteadyShapes do not grow; FillingShapes grow more and more slowly, and
-// finally stop.
+// SteadyShapes do not grow; FillingShapes grow more and more slowly until they
+// stop.
 func SteadyShapes() []string {
 	return []string{
 		"steady-lru", "steady-strings", "steady-sessions", "steady-screens", "steady-weak", "steady-proxies",

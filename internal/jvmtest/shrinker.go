@@ -27,10 +27,10 @@ func (j *JDK) shrinker(tb testing.TB) *shrinker {
 	return &shrinker{j, find(tb, "proguard")}
 }
 
-// shrink renames everything in a jar except its main class, in a folder of its
-// own, and returns the paths of the new jar and of the mapping. Optimization is
-// off, because it merges classes and removes fields that are never read, and
-// with them leaks.
+// shrink renames everything in a jar except its main class, in a directory of
+// its own, and returns the paths of the new jar and of the mapping.
+// Optimization is disabled, because it merges classes and removes fields that
+// are never read, and leaks along with them.
 func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,
 	err error) {
 	key, err := s.key(dir, jar, main, rules)
@@ -58,8 +58,8 @@ func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []st
 	return renamed, mapping, nil
 }
 
-// key identifies the renamed program and the rules. Files of dir that the rules
-// name are included with their contents.
+// key identifies the renamed program and the rules. If the rules name files in
+// dir, the contents of these files are included.
 func (s *shrinker) key(dir, jar, main string, rules []string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %s", stamp(s.program), main, strings.ReplaceAll(strings.Join(rules, "\n"), dir, ""))
@@ -112,7 +112,7 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 	if err := os.WriteFile(filepath.Join(dir, "rules.pro"), []byte(strings.Join(all, "\n")), 0o600); err != nil {
 		return "", "", fmt.Errorf("obfuscate program: %w", err)
 	}
-	// The program is a script that starts a JVM.
+	// ProGuard's program is a script that starts a JVM.
 	env := environment("JAVA_TOOL_OPTIONS=" + strings.Join(small, " "))
 	if _, err := run(ctx, dir, env, s.program, "@rules.pro"); err != nil {
 		return "", "", fmt.Errorf("obfuscate program: %w", err)
@@ -121,8 +121,8 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 }
 
 // dictionaries returns rules that select names by a seed. The set of short
-// names is always the same, so that the same name stands for different things
-// in different builds.
+// names is always the same, so the same name stands for different things in
+// different builds.
 func dictionaries(dir string, seed uint64) ([]string, error) {
 	var names []string
 	for c := 'a'; c <= 'z'; c++ {

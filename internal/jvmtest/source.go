@@ -10,12 +10,12 @@ import (
 //go:embed programs/*.java
 var programs embed.FS
 
-// Files maps file names to the texts of a program.
+// Files maps the names of a program's files to their texts.
 type Files map[string]string
 
-// These are the main classes of the programs. ShopMain takes names of leaks,
-// SteadyMain no arguments, MallMain a seed and the number of objects other than
-// the leaks.
+// The main classes of the programs. ShopMain takes names of leaks, SteadyMain
+// takes no arguments, and MallMain takes a seed and the number of objects other
+// than the leaks.
 const (
 	ShopMain   = "com.example.shop.Leaks"
 	SteadyMain = "com.example.steady.Steady"
@@ -28,15 +28,15 @@ const (
 	LibrariesMain = "com.example.libraries.Libraries"
 )
 
-// Shop has the leaks of ShopLeaks, each on its own, and a program without
-// leaks.
+// Shop contains the leaks of ShopLeaks, each of which can be selected alone,
+// and a program without leaks.
 func Shop() Files { return read("Console.java", "Leaks.java", "Steady.java") }
 
-// Mall has the leaks of MallLeaks, all at once.
+// Mall contains all leaks of MallLeaks at once.
 func Mall() Files { return read("Console.java", "Mall.java") }
 
-// Twins has objects of TwinClasses, each reachable by several paths of equal
-// length.
+// Twins creates objects of TwinClasses, each reachable by several paths of
+// equal length.
 func Twins() Files { return read("Console.java", "Twins.java") }
 
 // TwinClasses are the classes of those objects.
@@ -47,7 +47,7 @@ func TwinClasses() (classes []string) {
 	return classes
 }
 
-// Gallery has the shapes of GalleryLeaks, and programs that do not leak.
+// Gallery contains the shapes of GalleryLeaks, and programs that do not leak.
 func Gallery() Files { return read("Console.java", "Gallery.java") }
 
 func read(names ...string) Files {
@@ -62,17 +62,17 @@ func read(names ...string) Files {
 	return s
 }
 
-// Marks in a source. A memberMark above a member of a class means that the
-// marked members may be reordered; both marks mean that code may be inserted
-// there.
+// The marks in a source. A memberMark above a member of a class means that the
+// marked members may be reordered; both marks mean that code may be inserted at
+// that place.
 const (
 	memberMark    = "//@member"
 	statementMark = "//@statement"
 )
 
-// Rebuilt returns a later version of the program: its marked members are in a
+// Rebuilt returns a later version of the program. Its marked members are in a
 // different order, with additional lambdas and anonymous classes between them,
-// so that javac and the JVM number the leaking ones differently.
+// so javac and the JVM assign different numbers to the leaking ones.
 func (s Files) Rebuilt(seed uint64) Files {
 	rebuilt := Files{}
 	for name, text := range s {
@@ -107,7 +107,7 @@ func (b *builder) file(text string) string {
 	return strings.Join(out, "")
 }
 
-// members reorders the members of a class; text before the first mark is
+// members reorders the members of a class; text before the first mark stays
 // unchanged.
 func (b *builder) members(body []string) []string {
 	var head []string
@@ -135,7 +135,7 @@ func (b *builder) members(body []string) []string {
 	return head
 }
 
-// statement replaces a mark by code.
+// statement replaces a mark with code.
 func (b *builder) statement(line string) []string {
 	if strings.TrimSpace(line) != statementMark {
 		return []string{line}

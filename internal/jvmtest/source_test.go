@@ -83,7 +83,7 @@ func TestCompileOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// For a program with errors, Compile must return javac's output.
+	// If a program contains errors, Compile must return javac's output.
 	path := filepath.Join(t.TempDir(), "again.jar")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -98,8 +98,8 @@ func TestCompileOnce(t *testing.T) {
 	}
 }
 
-// A program that is compiled together with others must be the same as when it
-// is compiled alone.
+// A program must be the same whether it is compiled alone or together with
+// others.
 func TestCompileTogether(t *testing.T) {
 	t.Parallel()
 	j := New(t)
@@ -191,7 +191,7 @@ func TestClassName(t *testing.T) {
 	}
 }
 
-// ending is a test that records how it ends.
+// ending is a test that records how it ended.
 type ending struct {
 	testing.TB
 	how string

@@ -17,18 +17,19 @@ import (
 type Variant struct {
 	Name string
 	// Dump is the path of the heap dump; Mapping is the path of ProGuard's
-	// mapping, or "" if nothing is renamed. The files exist until the test
-	// ends.
+	// mapping, or "" if nothing is renamed. The files exist until the end of
+	// the test.
 	Dump, Mapping string
 	// Dumps are the dumps after each loop; the last one is Dump.
 	Dumps []string
-	// Leaking are the classes of MallLeaks, by their names in the source.
+	// Leaking lists the classes of MallLeaks, by their names in the source.
 	Leaking []string
-	// Iterations is how often each leak occurred, for use with Leak.Objects.
+	// Iterations is the number of times that each leak occurred, for use with
+	// Leak.Objects.
 	Iterations int
 }
 
-// plan describes how a variant is made.
+// plan describes how a variant is created.
 type plan struct {
 	name string
 	// source is the seed of Source.Rebuilt, or 0 for the original program.
@@ -42,8 +43,8 @@ type plan struct {
 	names uint64
 }
 
-// plans describe the first build and the builds to compare with it. All have
-// the same leaks.
+// plans holds the first build and the builds that are compared with it. All
+// have the same leaks.
 func plans() []plan {
 	list := []plan{{name: "first", seed: 1, others: 20, iterations: 2}}
 	for i := range 6 {
@@ -93,8 +94,9 @@ func plans() []plan {
 // lambdas and anonymous classes differently. The reordered variants create the
 // objects in a different order, between other objects, at other addresses. The
 // renamed variants were processed by ProGuard. The last two variants combine
-// all of this. The builds take half a minute on one core, so tests should share
-// the result. Without ProGuard, the test ends as with recorded.Missing.
+// all of these changes. The builds take half a minute on one core, so tests
+// should share the result. Without ProGuard, the test ends as with
+// recorded.Missing.
 func (j *JDK) Variants(tb testing.TB) []Variant {
 	tb.Helper()
 	return j.variants(tb, plans())
@@ -153,7 +155,7 @@ func sources(list []plan) []Files {
 	return programs
 }
 
-// variant creates a variant in a new folder.
+// variant creates a variant in a new directory.
 func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, error) {
 	v := Variant{Name: p.name, Iterations: p.iterations}
 	for _, leak := range MallLeaks() {
@@ -180,7 +182,7 @@ type recipe struct {
 
 func (p plan) build() recipe { return recipe{p.program(), MallMain, p.rules, p.names} }
 
-// build makes the jar and the mapping of a variant.
+// build creates the jar and the mapping of a variant.
 func (s *shrinker) build(ctx context.Context, dir string, of recipe, v *Variant) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// names is a mapping in ProGuard's form: "original -> new:" for a class, and
-// below it " type original -> new" for each field.
+// names is a mapping in ProGuard's form: "original -> new:" for a class,
+// followed by " type original -> new" for each field.
 type names struct {
 	classes map[string]string
 	fields  map[[2]string]string
@@ -61,11 +61,11 @@ func (n names) of(class, field string) (string, string) {
 
 // traits are the properties in which variants may differ.
 type traits struct {
-	// holders are the classes that reference leaking objects, in order, by the
-	// name of the leaking class in the source.
+	// holders lists the classes that reference leaking objects, in order, by
+	// the name of the leaking class in the source.
 	holders map[string][]string
-	// classes are the names of the leaking classes; addresses are those of the
-	// leaking objects.
+	// classes holds the names of the leaking classes; addresses holds the
+	// addresses of the leaking objects.
 	classes   []string
 	addresses []hprof.ID
 	// order lists the leaking classes in the order in which their first objects
@@ -168,7 +168,7 @@ func unnumbered(s traits) map[string][]string {
 }
 
 // checkRebuilt checks that lambdas and anonymous classes have different
-// numbers: in each variant for some classes, and in at least one variant for
+// numbers: for some classes in each variant, and in at least one variant for
 // every class that may follow inserted code.
 func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	other := map[string]map[string]bool{}
@@ -184,7 +184,7 @@ func checkRebuilt(t *testing.T, first traits, variants []traits) {
 			}
 			other[class][holders[0]] = true
 		}
-		// Since JDK 21, lambdas have no numbers.
+		// Since JDK 21, the names of lambdas do not contain numbers.
 		if changed < 3 {
 			t.Errorf("rebuilt %d: only %d holders have a different name", i+1, changed)
 		}
@@ -224,8 +224,8 @@ func checkReordered(t *testing.T, first traits, variants []traits) {
 	}
 }
 
-// checkRenamed checks that names are unrelated, and stand for different classes
-// in different builds.
+// checkRenamed checks that names are unrelated, and that the same name stands
+// for different classes in different builds.
 func checkRenamed(t *testing.T, first traits, variants []traits) {
 	meanings := map[string]map[string]bool{}
 	for i, v := range variants {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Mode selects the classes that Shark treats specially in a dump.
+// Mode selects the classes in a dump that Shark treats specially.
 type Mode string
 
 // Android uses all of AndroidReferenceMatchers, the inspectors and the metadata
@@ -35,7 +35,7 @@ const (
 // Class selects all objects whose class has exactly this name.
 func Class(name string) Finder { return Finder("class:" + name) }
 
-// Request is an analysis.
+// Request describes one analysis.
 type Request struct {
 	// Dump is the path of an uncompressed heap dump.
 	Dump   string
@@ -49,14 +49,14 @@ type Answer struct {
 	// Failure is the reason why there is no result, or "". If Failure is set,
 	// all other fields are empty.
 	Failure string `json:"failure"`
-	// Leaking are the IDs of the objects that the finder selected, in its
-	// order.
+	// Leaking lists the IDs of the objects that the finder selected, in the
+	// finder's order.
 	Leaking []uint64 `json:"leaking"`
 	// Metadata is nil for a JVM dump.
 	Metadata map[string]string `json:"metadata"`
-	// Leaks are the application's leaks, followed by library leaks.
+	// Leaks lists the application's leaks, followed by library leaks.
 	Leaks []Leak `json:"leaks"`
-	// Unreachable are the leaking objects without a path.
+	// Unreachable lists the leaking objects to which no path leads.
 	Unreachable []Object `json:"unreachable"`
 }
 
@@ -71,7 +71,7 @@ type Leak struct {
 	Type             string `json:"type"`
 	Signature        string `json:"signature"`
 	ShortDescription string `json:"shortDescription"`
-	// Pattern and Description belong to a known library leak.
+	// Pattern and Description are set for a known library leak.
 	Pattern         string  `json:"pattern"`
 	Description     string  `json:"description"`
 	RetainedBytes   int64   `json:"retainedBytes"`
@@ -81,17 +81,18 @@ type Leak struct {
 
 // Trace is a path from a root to a leaking object.
 type Trace struct {
-	// Root is the kind of the root, such as JNI_GLOBAL.
+	// Root is the kind of GC root, such as JNI_GLOBAL.
 	Root string `json:"root"`
-	// Path lists the references; the origin of the first is the root's object.
+	// Path lists the references; the first reference originates in the root's
+	// object.
 	Path []Reference `json:"path"`
 	// Leaking is the object at the end of the path.
 	Leaking Object `json:"leaking"`
-	// Text is the trace in Shark's own form.
+	// Text is the trace as Shark prints it.
 	Text string `json:"text"`
 }
 
-// Reference is a step of a path.
+// Reference is one step on a path.
 type Reference struct {
 	Origin Object `json:"origin"`
 	// Kind is INSTANCE_FIELD, STATIC_FIELD, LOCAL or ARRAY_ENTRY.
@@ -105,7 +106,7 @@ type Reference struct {
 	Suspect bool   `json:"suspect"`
 }
 
-// Object is an object with the results of the inspectors.
+// Object is an object on a path, with the results of the inspectors.
 type Object struct {
 	ID uint64 `json:"id"`
 	// Type is CLASS, ARRAY or INSTANCE.
@@ -115,7 +116,7 @@ type Object struct {
 	Status string   `json:"status"`
 	Reason string   `json:"reason"`
 	Labels []string `json:"labels"`
-	// RetainedBytes and RetainedObjects are -1 if Shark does not compute them.
+	// RetainedBytes and RetainedObjects are -1 if Shark did not compute them.
 	RetainedBytes   int64 `json:"retainedBytes"`
 	RetainedObjects int64 `json:"retainedObjects"`
 }

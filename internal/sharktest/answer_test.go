@@ -159,7 +159,8 @@ func at(lines []string, i int) string {
 	return "nothing"
 }
 
-// check checks properties that are not in the records, and counts the traces.
+// check checks properties that are not in the records, and returns the number
+// of traces.
 func (a *Answer) check(t *testing.T) (traces int) {
 	t.Helper()
 	for _, l := range a.Leaks {

@@ -30,13 +30,13 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Shark is an installation that can run.
+// Shark is an installation of Shark that is ready to run.
 type Shark struct {
 	java, javac, cache, classPath string
 }
 
-// New finds Shark, or fetches it. If that is impossible, the test ends as with
-// recorded.Missing.
+// New finds Shark or downloads it. If neither is possible, the test ends as
+// with recorded.Missing.
 func New(tb testing.TB) *Shark {
 	tb.Helper()
 	s := &Shark{}
@@ -112,7 +112,7 @@ func (s *Shark) compile(ctx context.Context, name, text, dir string) error {
 const stack = "-Xss512m"
 
 // Run runs a program and returns its standard output. If the program fails, the
-// test fails.
+// test fails too.
 func (p *Program) Run(tb testing.TB, args ...string) []byte {
 	tb.Helper()
 	argv := append([]string{

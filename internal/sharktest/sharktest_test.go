@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ending is a test that records how it ends.
+// ending is a test that records how it ended.
 type ending struct {
 	testing.TB
 	how string

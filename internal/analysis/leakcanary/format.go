@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// decode returns a text in valid UTF-8 without a byte order mark. PowerShell
+// decode returns a text as valid UTF-8 without a byte order mark. PowerShell
 // writes UTF-16 when it redirects the output of a program to a file.
 func decode(input []byte) []byte {
 	switch {
@@ -30,16 +30,16 @@ func wide(input []byte, order binary.ByteOrder) []byte {
 }
 
 // detect returns the format of an input. The line at which a report begins
-// decides between a logcat and plain text; without such a line the first lines
-// decide.
+// determines whether the input is a logcat or plain text; if there is no such
+// line, the first lines determine it.
 func detect(input []byte) Form {
 	if trimmed := bytes.TrimSpace(input[:min(len(input), 4<<10)]); bytes.HasPrefix(trimmed, []byte("<")) {
 		return JUnit
 	}
 	seen, headers := 0, 0
 	for line := range lines(input) {
-		// Only the first lines and those that may begin a report are checked in
-		// detail.
+		// Only the first lines, and the lines that may begin a report, are
+		// checked in detail.
 		if seen++; seen > 1000 && !strings.Contains(line, "HEAP ANALYSIS") && !strings.Contains(line, noLeaks) {
 			continue
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxDepth bounds the nesting of XML elements: reports of tests have four
+// maxDepth is the maximum nesting of XML elements: reports of tests have four
 // levels.
 const maxDepth = 100
 
-// element is an open element of XML.
+// element is an XML element that has not been closed yet.
 type element struct {
 	name string
 	// message is also an attribute of a failure.
@@ -26,8 +26,8 @@ type element struct {
 }
 
 // readXML reads JUnit XML: one or more suites, or several documents one after
-// the other. It searches the text of every element, because runners write the
-// output to different elements.
+// the other. It searches the text of every element, because test runners write
+// the output to different elements.
 func (c *collection) readXML(input []byte) {
 	d := xml.NewDecoder(bytes.NewReader(legal(input)))
 	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
@@ -80,8 +80,8 @@ func (c *collection) readXML(input []byte) {
 	}
 }
 
-// readElement reads the reports in an element's text or, if there are none, in
-// its message: runners write the same into both.
+// readElement reads the reports in an element's text or, if the text contains
+// none, in its message: runners write the same reports to both.
 func (c *collection) readElement(e *element, test string) {
 	before := len(c.analyses) + len(c.failures) + c.repeated
 	for _, content := range []string{e.text.String(), e.message} {
@@ -95,8 +95,8 @@ func (c *collection) readElement(e *element, test string) {
 		}
 	}
 	// NoLeakAssertionFailedError throws the exception of an analysis that
-	// failed. This exception prints the stack trace of its cause instead of its
-	// own (HeapAnalysisException.kt).
+	// failed. The stack trace that this exception prints is that of its cause
+	// instead of its own (HeapAnalysisException.kt).
 	if e.name == "failure" || e.name == "error" {
 		for _, content := range []string{e.text.String(), e.message} {
 			if strings.Contains(content, "shark.HeapAnalysisException") ||
@@ -114,7 +114,7 @@ func (c *collection) readElement(e *element, test string) {
 	}
 }
 
-// nameOf returns the name of a test case, CLASS#METHOD.
+// nameOf returns the name of a test case in the form CLASS#METHOD.
 func nameOf(list []xml.Attr) string {
 	var class, method string
 	if i := attribute(list, "classname"); i >= 0 {
@@ -142,8 +142,8 @@ func attribute(list []xml.Attr, name string) int {
 var character = regexp.MustCompile(`&#(?:x([0-9a-fA-F]+)|([0-9]+));`)
 
 // legal replaces the characters that XML 1.0 does not allow. Runners write the
-// escape sequences of an output into reports, and a single one must not make a
-// report unreadable.
+// escape sequences of an output into reports, and a single one must not make
+// the whole report unreadable.
 func legal(input []byte) []byte {
 	input = bytes.Map(func(r rune) rune {
 		if isLegal(r) {

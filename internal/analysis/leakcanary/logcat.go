@@ -7,11 +7,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// headers are the forms of logcat (logprint.cpp of AOSP's liblog) and of
-// Android Studio, with the groups pid, tid, tag and message if they have them.
+// headers match the header of a line in the forms of logcat (logprint.cpp of
+// AOSP's liblog) and of Android Studio. Their groups are pid, tid, tag and
+// message, where the form contains them.
 var headers = []*regexp.Regexp{
-	// threadtime: 11-02 10:00:00.000 1234 1256 D LeakCanary: message; a user ID
-	// may be before the pid.
+	// threadtime: 11-02 10:00:00.000 1234 1256 D LeakCanary: message; the pid
+	// may be preceded by a user ID.
 	regexp.MustCompile(`^\s*(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?:[+-]\d{4} +)?(?:[a-z]\S* +)?` +
 		`(?P<pid>\d+) +(?P<tid>\d+) [VDIWEFA] (?P<tag>.*?) *: ?(?P<message>.*)$`),
 	// time, brief and tag: 11-02 10:00:00.000 D/LeakCanary( 1234): message, and
@@ -28,11 +29,11 @@ var headers = []*regexp.Regexp{
 		`[VDIWEFA]/(?P<tag>.*?) *\]$`),
 }
 
-// origin identifies the source of a line of a logcat: a report is written by
+// origin identifies the source of a line in a logcat: each report is written by
 // one thread.
 type origin struct{ pid, tid, tag string }
 
-// entry is a line of a logcat that has a header.
+// entry is a line in a logcat that has a header.
 type entry struct {
 	origin
 	message string
@@ -67,8 +68,8 @@ func parseEntry(line string) (entry, bool) {
 	return entry{}, false
 }
 
-// mayBeEntry is a quick check before a line is matched with the regular
-// expressions: each header begins with a digit, a bracket or a priority.
+// mayBeEntry is a quick check that precedes the regular expressions: each
+// header begins with a digit, a bracket or a priority.
 func mayBeEntry(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	return line != "" && (line[0] == '[' || line[0] >= '0' && line[0] <= '9' || len(line) > 1 && line[1] == '/')
@@ -79,11 +80,11 @@ func entryMessage(line string) string {
 	return e.message
 }
 
-// started is what AndroidJUnitRunner logs before a test (LogRunListener):
+// started matches what AndroidJUnitRunner logs before a test (LogRunListener):
 // started: METHOD(CLASS).
 var started = regexp.MustCompile(`^(started|finished): (.+)\(([^()]+)\)$`)
 
-// readLogcat reads the reports of a logcat. A report is logged line by line or
+// readLogcat reads the reports in a logcat. A report is logged line by line or
 // in several messages, with lines of other tags, threads and processes in
 // between. A line without a header belongs to the message above it.
 func (c *collection) readLogcat(input []byte, test string) {
@@ -136,7 +137,7 @@ func firstOf(a, b string) string {
 	return b
 }
 
-// readText reads the reports of plain text.
+// readText reads the reports in plain text.
 func (c *collection) readText(input []byte, test string) {
 	p := &parser{into: c, test: test}
 	for line := range lines(input) {

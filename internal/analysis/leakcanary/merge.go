@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// collection gathers the reports of an input.
+// collection gathers the reports in an input.
 type collection struct {
 	analyses  []*analysis
 	tests     int
@@ -17,14 +17,15 @@ type collection struct {
 	failures  []string
 	undecided []string
 	warnings  []string
-	// seen are the reports by their identity; repeated is the number of
+	// seen holds the reports by their identity; repeated is the number of
 	// duplicates.
 	seen     map[string]int
 	repeated int
 }
 
-// add adds a report; it returns false if the input already had the report. A
-// runner prints the failure of a test into its log and into its result.
+// add adds a report. It returns false if the input already contained the
+// report: a runner prints the failure of a test both into its log and into its
+// result.
 func (c *collection) add(a *analysis) bool {
 	key := a.identity()
 	if at, ok := c.seen[key]; ok && key != "" {
@@ -37,9 +38,9 @@ func (c *collection) add(a *analysis) bool {
 	return true
 }
 
-// identity returns the same text for duplicates of one report: its time or, if
-// the time is missing, its test. It returns "" if nothing distinguishes the
-// report from others.
+// identity returns a text that is equal for duplicates of one report: its time
+// or, if the time is missing, its test. It returns "" if the report cannot be
+// distinguished from others.
 func (a *analysis) identity() string {
 	if a.made == "" && a.test == "" {
 		return ""
@@ -131,7 +132,7 @@ const (
 	maxBytes  = 1 << 50
 )
 
-// add adds what another report contains about the leak.
+// add adds what another report contains about the same leak.
 func (s *SignedLeak) add(l *leak) {
 	s.Traces = min(s.Traces+l.traces, maxTraces)
 	if s.RetainedBytes == nil || l.bytes == nil {
@@ -141,7 +142,7 @@ func (s *SignedLeak) add(l *leak) {
 	s.RetainedBytes = new(min(*s.RetainedBytes+min(*l.bytes, maxBytes), maxBytes))
 }
 
-// found adds a report that has the leak, and the test of the report.
+// found adds a report that contains the leak, and the test of the report.
 func (s *SignedLeak) found(test string) {
 	s.Analyses++
 	if test != "" && len(s.Tests) < maxTests && !slices.Contains(s.Tests, test) {

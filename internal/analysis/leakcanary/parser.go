@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// noLeaks is what NoLeakAssertionFailedError.throwOnApplicationLeaks logs
-// instead of a report if a heap dump has no leaks.
+// noLeaks is the text that NoLeakAssertionFailedError.throwOnApplicationLeaks
+// logs instead of a report if no leaks were found in a heap dump.
 const noLeaks = "Test can keep going: heap analysis found 0 leaks."
 
 // The first lines of reports.
@@ -25,14 +25,14 @@ func isBegin(line string) bool {
 	return line == beginResult || line == beginFailed || line == noLeaks
 }
 
-// trim removes what surrounds the text of a line: blanks, and the zero-width
-// character that LeakCanary puts in front of lines so that a logcat keeps their
-// blanks.
+// trim removes the characters around the text of a line: blanks, and the
+// zero-width character that LeakCanary inserts at the beginning of lines so
+// that a logcat keeps their blanks.
 func trim(line string) string { return strings.Trim(line, " \t\u200b") }
 
-// stray records a line outside of a report that occurs only in reports: the
-// beginning of the report is missing, because the report exceeds the buffer of
-// logcat, or the beginning is hidden by a prefix of another tool.
+// stray records a line outside of a report that occurs only in reports. The
+// beginning of its report is missing, either because the report exceeds the
+// buffer of logcat, or because another tool added a prefix to the first line.
 func (c *collection) stray(line string) {
 	if strings.Contains(line, "╰→ ") || strings.Contains(line, beginResult) {
 		note(&c.undecided, "the beginning of a report is missing before %s", text.Quote(trim(line), 80))
@@ -64,16 +64,17 @@ var (
 	pattern     = "Leak pattern: "
 )
 
-// analysis is one report: what a heap dump showed.
+// analysis is one report: the result of analyzing one heap dump.
 type analysis struct {
 	test string
-	// made is when the dump was analyzed, in ms; "" if the report does not
-	// contain the time.
+	// made is the time at which the dump was analyzed, in ms; "" if the report
+	// does not contain the time.
 	made  string
 	leaks []*leak
-	// declared is the number of leaks that the report announces.
+	// declared is the number of leaks that the report declares.
 	declared int
-	// counts is the number of sections that declared their number of leaks.
+	// counts is the number of sections that declared how many leaks they
+	// contain.
 	counts int
 }
 
@@ -84,7 +85,7 @@ type parser struct {
 	section
 	current *analysis
 	leak    *leak
-	// reason is why an analysis failed, as far as it has been read.
+	// reason is the reason why an analysis failed, as far as it has been read.
 	reason string
 }
 
@@ -115,7 +116,7 @@ func (p *parser) begin(line string) {
 	}
 }
 
-// separate ends a section. The section of the metadata is the last one.
+// separate ends a section. The metadata is the last section.
 func (p *parser) separate() {
 	p.closeLeak()
 	if p.section != metadata {
@@ -131,7 +132,7 @@ func (p *parser) separate() {
 	p.current = nil
 }
 
-// end ends the output. An incomplete report is truncated.
+// end ends the output. If a report is incomplete, it is truncated.
 func (p *parser) end() {
 	if p.section == none {
 		return
@@ -200,8 +201,9 @@ func (p *parser) heading(line string) bool {
 	return true
 }
 
-// leakLine parses a line about a leak. The lines before a trace belong to its
-// leak and have a fixed order, so the first of them begins a new leak.
+// leakLine parses a line about a leak. The lines before a trace belong to the
+// leak of the trace and have a fixed order, so the first of them begins a new
+// leak.
 func (p *parser) leakLine(line, trimmed string) {
 	if p.leak != nil && p.leak.inTrace {
 		if p.leak.traceLine(line, trimmed) {
@@ -211,7 +213,7 @@ func (p *parser) leakLine(line, trimmed string) {
 	}
 	if m := retained.FindStringSubmatch(trimmed); m != nil {
 		p.next()
-		// Shark's sum is an Int: a negative number is an overflow.
+		// Shark computes the sum as an Int: a negative number is an overflow.
 		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil && n >= 0 {
 			p.open().bytes = &n
 		}
@@ -249,7 +251,7 @@ func (p *parser) leakLine(line, trimmed string) {
 	}
 }
 
-// open returns the leak that is being read, or starts a new one.
+// open returns the leak that is being read, or begins a new one.
 func (p *parser) open() *leak {
 	if p.leak == nil {
 		p.leak = &leak{library: p.section == library, traces: 1}
@@ -275,15 +277,15 @@ func (p *parser) closeLeak() {
 	p.leak = nil
 }
 
-// maxJoined bounds a joined line, in bytes.
+// maxJoined is the maximum length of a joined line, in bytes.
 const maxJoined = 8 << 10
 
-// longWord is the minimum length of a word, in bytes, for a line to end within
-// it.
+// longWord is the minimum length of a word, in bytes, within which
+// LeakTraceWrapper may have wrapped a line.
 const longWord = 40
 
 // joined joins the parts of a line that LeakTraceWrapper has wrapped: at a full
-// stop, which the wrapper keeps, at a blank, which it drops, or within a word
+// stop, which the wrapper keeps; at a blank, which it removes; or within a word
 // that is longer than a line.
 func joined(line, next string) string {
 	if len(line) > maxJoined {

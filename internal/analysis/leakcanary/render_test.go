@@ -11,8 +11,8 @@ import (
 	"unicode/utf16"
 )
 
-// The tests have their own writer of reports. It prints a model as
-// HeapAnalysis.kt, LeakTrace.kt and LeakTraceWrapper.kt would.
+// The tests write reports with code of their own, which prints a model in the
+// same way as HeapAnalysis.kt, LeakTrace.kt and LeakTraceWrapper.kt.
 
 type modelStep struct {
 	class, kind, field string
@@ -133,8 +133,8 @@ func (r *modelReport) text() string {
 }
 
 // wrap wraps lines like LeakTraceWrapper: at the last blank or full stop that
-// fits, dropping the blank. It keeps the indentation of the line, and an
-// underline goes below the part that it belongs to.
+// fits, removing the blank. It keeps the indentation of the line, and an
+// underline is placed below the part to which it belongs.
 func wrap(report string, width int) string {
 	var out []string
 	list := strings.Split(report, "\n")
@@ -301,8 +301,8 @@ func randomReports(r *rand.Rand) []modelReport {
 	return reports
 }
 
-// wanted returns the expected contents of reports, computed by the tests' own
-// rules: the signature and further properties of each leak, sorted.
+// wanted returns the contents that reports must have, computed by rules of the
+// tests' own: the signature and further properties of each leak, sorted.
 func wanted(reports []modelReport) map[string]SignedLeak {
 	out := map[string]SignedLeak{}
 	for i := range reports {

@@ -9,10 +9,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Form is the form of an input.
+// Form is the format of an input.
 type Form string
 
-// The formats. Auto detects the format of an input.
+// The formats. If Auto is used, the format of an input is detected.
 const (
 	Auto   Form = ""
 	Text   Form = "text"
@@ -20,38 +20,38 @@ const (
 	Logcat Form = "logcat"
 )
 
-// ErrNoReport is the error for an input without a LeakCanary report: whether
-// there are leaks is unknown.
+// ErrNoReport is the error for an input without a LeakCanary report: it is then
+// unknown whether there are leaks.
 var ErrNoReport = errors.New("no LeakCanary report")
 
-// Report has what an input contains about leaks.
+// Report holds the information about leaks in an input.
 type Report struct {
 	Form Form
-	// Analyses is the number of analyzed heap dumps, including those with only
-	// a part of a report. Each counts once, even if the input has its report
-	// twice.
+	// Analyses is the number of heap dumps that were analyzed, including those
+	// whose report is incomplete. Each counts once, even if the input contains
+	// its report twice.
 	Analyses int
 	// Leaks are in the order of the input.
 	Leaks []SignedLeak
 	// Tests is the number of test cases of JUnit XML.
 	Tests int
-	// Failures are the reasons why heap dumps could not be analyzed, at most
-	// 100. The leaks of these dumps are unknown.
+	// Failures are the reasons why heap dumps could not be analyzed; it
+	// contains at most 100. The leaks in these dumps are unknown.
 	Failures []string
-	// Undecided are the reasons why there may be leaks that are not in Leaks,
+	// Undecided lists the reasons why there may be leaks that are not in Leaks,
 	// at most 100: a report is truncated, or a leak has no signature.
 	Undecided []string
-	// Warnings are uncertainties about the leaks, at most 100.
+	// Warnings lists uncertainties about the leaks, at most 100.
 	Warnings []string
 }
 
 // SignedLeak is a leak that LeakCanary found.
 type SignedLeak struct {
-	// Signature is LeakCanary's signature, 40 digits of lowercase hex: the
-	// SHA-1 of the suspect references, or of the pattern of a library leak.
+	// Signature is LeakCanary's signature, 40 lowercase hexadecimal digits: the
+	// SHA-1 of the suspect references or, for a library leak, of the pattern.
 	Signature string
-	// Library is true for a known leak of the platform or a library. Pattern is
-	// the reference that Description is about.
+	// Library reports whether the leak is a known leak of the platform or of a
+	// library. Pattern is the reference that Description describes.
 	Library     bool
 	Pattern     string
 	Description string
@@ -61,23 +61,23 @@ type SignedLeak struct {
 	Class  string
 	Root   string
 	HeldBy string
-	// Traces is the number of objects that leak this way, over all reports.
-	// LeakCanary stops watching an object once it has reported it
-	// (ObjectWatcher.clearObjectsWatchedBefore), so each is counted once.
-	// Analyses is the number of reports that have the leak.
+	// Traces is the number of objects that leak in this way, over all reports.
+	// LeakCanary stops watching an object after it has reported the object
+	// (ObjectWatcher.clearObjectsWatchedBefore), so each object is counted
+	// once. Analyses is the number of reports that contain the leak.
 	Traces   int
 	Analyses int
-	// RetainedBytes is what the objects retain together; nil if a report lacks
-	// it.
+	// RetainedBytes is what the objects retain together; it is nil if any of
+	// the reports lacks the size.
 	RetainedBytes *int64
-	// TraceLines are the leak trace of the first object, at most 1,000 lines.
+	// TraceLines is the leak trace of the first object, at most 1,000 lines.
 	TraceLines []string
-	// Tests are the tests that found the leak, as CLASS#METHOD, at most 100;
-	// empty if unknown.
+	// Tests lists the tests that found the leak, as CLASS#METHOD, at most 100;
+	// it is empty if they are unknown.
 	Tests []string
 }
 
-// Test returns the name of the first test that found the leak, or "" if
+// Test returns the name of the first test that found the leak, or "" if it is
 // unknown.
 func (l *SignedLeak) Test() string {
 	if len(l.Tests) == 0 {
@@ -89,25 +89,25 @@ func (l *SignedLeak) Test() string {
 const (
 	maxInput = 64 << 20
 	maxLeaks = 10_000
-	// maxRead bounds the number of leaks in all reports together, of which
-	// several may have the same signature.
+	// maxRead is the maximum number of leaks in all reports together, several
+	// of which may have the same signature.
 	maxRead = 100_000
-	// maxNotes bounds each list of reasons; maxNote bounds each reason, in
-	// characters.
+	// maxNotes is the maximum length of each list of reasons; maxNote is the
+	// maximum length of each reason, in characters.
 	maxNotes = 100
 	maxNote  = 300
-	// maxName bounds names of classes, fields and tests, in characters; the JVM
-	// allows 65,535 bytes.
+	// maxName is the maximum length of the names of classes, fields and tests,
+	// in characters; the JVM allows 65,535 bytes.
 	maxName = 1000
-	// maxTests bounds the tests of one leak.
+	// maxTests is the maximum number of tests listed for one leak.
 	maxTests = 100
 )
 
-// caps bound an input; tests have smaller ones.
+// caps are the limits for an input; tests use smaller ones.
 type caps struct{ input, leaks int }
 
-// Read reads the reports of an input. It returns an error for more than 64 MB
-// or 10,000 leaks, and ErrNoReport if there is no report.
+// Read reads the reports in an input. It returns an error if the input exceeds
+// 64 MB or 10,000 leaks, and ErrNoReport if it does not contain a report.
 func Read(r io.Reader, format Form) (Report, error) {
 	return read(r, format, caps{maxInput, maxLeaks})
 }
@@ -168,7 +168,7 @@ func (c *collection) sought(format Form) string {
 		marker)
 }
 
-// note adds a reason to a bounded list if it is new.
+// note adds a reason to a bounded list, unless the list already contains it.
 func note(list *[]string, format string, args ...any) {
 	if reason := text.Head(fmt.Sprintf(format, args...), maxNote); len(*list) < maxNotes &&
 		!slices.Contains(*list, reason) {
@@ -176,7 +176,7 @@ func note(list *[]string, format string, args ...any) {
 	}
 }
 
-// fail records why a heap dump could not be analyzed.
+// fail records the reason why a heap dump could not be analyzed.
 func (c *collection) fail(test, reason string) {
 	if test != "" {
 		reason = test + ": " + reason

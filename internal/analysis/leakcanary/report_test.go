@@ -24,7 +24,7 @@ func mustRead(t *testing.T, input string, format Form) Report {
 	return report
 }
 
-// A report written by hand, in the words of LeakCanary 2.14; @ stands for the
+// A report written by hand in the words of LeakCanary 2.14; @ stands for the
 // zero-width character.
 var byHand = strings.ReplaceAll(`====================================
 HEAP ANALYSIS RESULT
@@ -231,7 +231,7 @@ func TestReadWithoutLeaks(t *testing.T) {
 }
 
 // A truncated report is never mistaken for a complete one: either each leak is
-// found, or the result has the reason why some may be missing.
+// found, or the result contains the reason why some may be missing.
 func TestReadTruncated(t *testing.T) {
 	begin := strings.Index(byHand, beginResult) + len(beginResult)
 	for end := begin; end < len(byHand)-len("====================================")+1; end++ {
@@ -250,8 +250,8 @@ func TestReadTruncated(t *testing.T) {
 	}
 }
 
-// Signatures of early versions lack zeros, and the earliest versions print
-// none.
+// Signatures printed by early versions lack zeros, and the earliest versions do
+// not print signatures.
 func TestReadSignatures(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -289,8 +289,8 @@ func unhex(c byte) byte {
 	return c - '0'
 }
 
-// The same reports have the same result in all three formats, whether they are
-// wrapped or interleaved with other lines.
+// The same reports lead to the same result in all three formats, whether they
+// are wrapped or interleaved with other lines.
 func TestReadForms(t *testing.T) {
 	for seed := range uint64(300) {
 		checkForms(t, seed)
@@ -347,8 +347,8 @@ func checkLeaks(t *testing.T, name string, report Report, want map[string]Signed
 	}
 }
 
-// sorted returns want, in the order of got if both have the same elements: a
-// logcat has reports in the order in which they end.
+// sorted returns want in the order of got, if both have the same elements: in a
+// logcat, reports are in the order in which they end.
 func sorted(got, want []string) []string {
 	a, b := slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
 	if slices.Equal(a, b) {
@@ -415,8 +415,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// checkReport checks what must hold for every report of an input with some
-// number of bytes.
+// checkReport checks the properties that every report read from an input of the
+// given number of bytes must have.
 func checkReport(t *testing.T, r Report, size int) {
 	t.Helper()
 	if len(r.Leaks) > size/10 || len(r.Leaks) > maxLeaks || r.Tests > size/9 {
@@ -447,7 +447,7 @@ func checkReport(t *testing.T, r Report, size int) {
 	}
 }
 
-// A report whose beginning is missing or prefixed is not hidden by a report
+// A report whose beginning is missing or has a prefix is not hidden by a report
 // without leaks: the result is undecided.
 func TestReadStray(t *testing.T) {
 	each := func(prefix, s string) string { return prefix + strings.ReplaceAll(s, "\n", "\n"+prefix) + "\n" }

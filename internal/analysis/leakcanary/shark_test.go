@@ -15,9 +15,9 @@ import (
 //go:embed testdata/LeakTexts.java
 var leakTexts string
 
-// The values read from reports that Shark 2.14 prints equal those of its
-// objects, even if the reports are wrapped and in a logcat. Their signatures
-// equal those computed from the text alone.
+// The values that are read from the reports of Shark 2.14 equal those of its
+// objects, even if the reports are wrapped and in a logcat. The signatures
+// equal those that are computed from the text alone.
 func TestReadShark(t *testing.T) {
 	const reports = 200
 	out := sharktest.New(t).Compile(t, "LeakTexts", leakTexts).Run(t, "7", strconv.Itoa(reports))
@@ -58,7 +58,7 @@ func TestReadShark(t *testing.T) {
 	}
 }
 
-// addShark adds a leak of Shark: its type, signature, class, root, bytes,
+// addShark adds a leak found by Shark: its type, signature, class, root, bytes,
 // number of traces, first trace, and a class and a name for each suspect
 // reference.
 func addShark(t *testing.T, want map[string]SignedLeak, f []string) string {

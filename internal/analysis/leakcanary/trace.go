@@ -13,27 +13,28 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// leak is a leak of one report while it is read.
+// leak is a leak in one report, while the report is being read.
 type leak struct {
 	library     bool
 	pattern     string
 	description []string
 	// printed is the signature as printed in the report.
 	printed string
-	// described is true if a line that follows the description was read.
+	// described reports whether a line after the description was read.
 	described bool
 	traces    int
 	bytes     *int64
 
 	inTrace bool
-	// first and last are lines of the trace; last is a ring buffer. omitted is
+	// first and last hold lines of the trace; last is a ring buffer. omitted is
 	// the number of lines between them.
 	first, last []string
 	omitted     int
 	indent      int
 	root        string
-	// node is the line of the current object, and reference the line of its
-	// reference. underline is the length of the suspect part at its end.
+	// node is the line of the current object, and reference is the line of its
+	// reference. underline is the length of the suspect part at the end of the
+	// reference.
 	node, reference string
 	inReference     bool
 	underline       int
@@ -43,8 +44,8 @@ type leak struct {
 	suspects        hash.Hash
 }
 
-// half is the maximum number of lines kept from the beginning of a trace, and
-// from its end.
+// half is the maximum number of lines that are kept from the beginning of a
+// trace, and from its end.
 const half = 500
 
 // traceLine parses a line of a trace; it returns false if the line is not part
@@ -94,14 +95,14 @@ func (l *leak) lines() []string {
 	}
 	oldest := l.omitted % half
 	last := append(slices.Clone(l.last[oldest:]), l.last[:oldest]...)
-	// The note replaces a line, so that the limit is not exceeded.
+	// The note takes the place of a line, so the limit is not exceeded.
 	out = append(out, "│ ... "+text.Count(l.omitted+1, "line", "lines")+" omitted ...")
 	return append(out, last[1:]...)
 }
 
-// structure parses a line of a trace. LeakTraceWrapper wraps lines, so the line
-// of an object may continue in the next one, indented by two columns, and so
-// may the line of a reference.
+// structure parses the structure of a line in a trace. LeakTraceWrapper wraps
+// lines, so the line of an object or of a reference may continue in the next
+// line, indented by two columns.
 func (l *leak) structure(line string) {
 	if node, ok := strings.CutPrefix(line, "╰→ "); ok {
 		l.closeNode()
@@ -146,7 +147,7 @@ func (l *leak) structure(line string) {
 }
 
 // className returns the class in the line of an object, which is followed by
-// the kind; it returns false if the line is not complete.
+// the object's kind; it returns false if the line is not complete.
 func className(node string) (string, bool) {
 	for _, kind := range []string{" class", " array", " instance"} {
 		if class, ok := strings.CutSuffix(node, kind); ok {
@@ -162,8 +163,8 @@ func typed(node string) bool {
 	return ok
 }
 
-// joinedName joins the parts of the line of an object. A name contains no
-// blank.
+// joinedName joins the parts of the line of an object. A name does not contain
+// blanks.
 func joinedName(line, next string) string {
 	if len(line) > maxJoined {
 		return line
@@ -191,9 +192,9 @@ func (l *leak) closeNode() {
 	l.node, l.reference, l.inReference, l.underline = "", "", false, 0
 }
 
-// suspectName returns the underlined name in a reference, as in a signature. It
-// is at the end of the line, which holds even if the underline is wrapped.
-// Lengths are in UTF-16 (LeakTrace.getNextElementString).
+// suspectName returns the underlined name in a reference, in the form that
+// signatures use. The name is at the end of the line, even if the underline is
+// wrapped. Lengths are in UTF-16 units (LeakTrace.getNextElementString).
 func suspectName(reference string, underline int) string {
 	if strings.HasSuffix(reference, "Local>") { // "<Java Local>", which may be wrapped
 		return "<Java Local>"
@@ -216,12 +217,13 @@ func heldBy(class, name string) string {
 // complete reports whether the trace is complete.
 func (l *leak) complete() bool { return l.final && l.class != "" }
 
-// hexDigits are the digits of a signature.
+// hexDigits matches the digits of a signature.
 var hexDigits = regexp.MustCompile(`^[0-9a-f]{20,40}$`)
 
 // signature returns the signature of the leak, or false if it is unknown. Early
-// versions print a hash without the leading zeros of its bytes, or no hash:
-// then it is computed from the pattern or the suspect references.
+// versions print the hash without the leading zeros of its bytes, or do not
+// print it: the signature is then computed from the pattern or the suspect
+// references.
 func (l *leak) signature() (string, bool) {
 	printed := strings.ToLower(l.printed)
 	if len(printed) == 40 && hexDigits.MatchString(printed) {
@@ -245,7 +247,7 @@ func (l *leak) signature() (string, bool) {
 	return hex.EncodeToString(sum[:]), true
 }
 
-// withoutZeros prints each byte with Integer.toHexString, like createHash of
+// withoutZeros formats each byte with Integer.toHexString, like createHash in
 // Strings.kt.
 func withoutZeros(sum []byte) string {
 	var out strings.Builder
