@@ -8,7 +8,7 @@ import (
 
 // channel is one stream of a link. Each direction has at most one WRTE in
 // flight: the next may be sent when the other side has sent OKAY. This side
-// sends OKAY when the data was read.
+// sends OKAY when the data has been read.
 type channel struct {
 	link          *link
 	local, remote uint32
@@ -24,11 +24,11 @@ type channel struct {
 	closed chan struct{}
 }
 
-// maxAhead is how many packets of one stream may be pending. The protocol
-// allows one. But if the client of an adb server closes in the middle of a
+// maxAhead is the maximum number of pending packets of one stream. The protocol
+// allows one. But if the client of an adb server disconnects in the middle of a
 // push, the server continues without the OKAY (AOSP
-// adb/fdevent/fdevent_poll.cpp makes a hang-up look like data), and a phone
-// queues its packets.
+// adb/fdevent/fdevent_poll.cpp treats a hang-up like data), and a phone queues
+// its packets.
 const maxAhead = 64
 
 func newChannel(l *link, local, remote uint32) *channel {
@@ -42,8 +42,8 @@ func newChannel(l *link, local, remote uint32) *channel {
 	return c
 }
 
-// deliver accepts the payload of a WRTE; it returns false if the previous one
-// is still unread.
+// deliver accepts the payload of a WRTE; it returns false if too many earlier
+// ones are unread.
 func (c *channel) deliver(payload []byte) bool {
 	select {
 	case c.in <- payload:
@@ -61,14 +61,14 @@ func (c *channel) grant() {
 	}
 }
 
-// hangUp is the peer's CLSE, or the end of the link.
+// hangUp handles the peer's CLSE or the end of the link.
 func (c *channel) hangUp() {
 	c.hungUp.Do(func() { close(c.closed) })
 	c.cancel()
 }
 
-// Read returns what the peer sent. Data that arrived before the end comes
-// before io.EOF.
+// Read returns what the peer sent. It returns all data that arrived before the
+// end and then io.EOF.
 func (c *channel) Read(p []byte) (int, error) {
 	for len(c.rest) == 0 {
 		payload, ok := c.next()
@@ -100,8 +100,8 @@ func (c *channel) next() ([]byte, bool) {
 	}
 }
 
-// consumed lets the peer continue. If that fails, the next Read returns the
-// error.
+// consumed allows the peer to send more. If that fails, the next Read returns
+// the error.
 func (c *channel) consumed() {
 	select {
 	case <-c.closed:
@@ -127,7 +127,7 @@ func (c *channel) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// Close reports to the peer that the service has ended.
+// Close tells the peer that the service has ended.
 func (c *channel) Close() error {
 	c.once.Do(func() {
 		c.link.forget(c)

@@ -6,15 +6,16 @@ import (
 	"net"
 )
 
-// Daemon is one phone as a device that adb servers connect to, `adb connect
-// HOST:PORT`. Create one with NewDaemon; all methods are safe for concurrent
-// use. Servers may come and go, several at the same time.
+// Daemon is one phone as a device to which adb servers connect with `adb
+// connect HOST:PORT`. Create one with NewDaemon; all methods are safe for
+// concurrent use. Servers may connect and disconnect, also several at the same
+// time.
 //
 // The state of the phone has the same effects as on a real device. An
-// unauthorized phone requests a key and rejects every one; once the state is
+// unauthorized phone requests a key and rejects every key; once the state is
 // device, waiting servers are accepted. An offline phone accepts the connection
-// and sends nothing. A phone that becomes unauthorized or offline drops its
-// servers.
+// and sends nothing. A phone that becomes unauthorized or offline disconnects
+// its servers.
 type Daemon struct {
 	// Wire, if set before Listen, wraps every accepted connection. It is used
 	// to inject faults.
@@ -35,8 +36,8 @@ func (d *Daemon) Listen(addr string) error {
 	return nil
 }
 
-// Addr returns the address to connect to, or "" before Listen. It is the serial
-// that the adb server shows.
+// Addr returns the address to connect to, or "" before Listen. The adb server
+// shows it as the serial.
 func (d *Daemon) Addr() string { return d.end.address() }
 
 // Drop interrupts all connections, like an unplugged cable. adb servers

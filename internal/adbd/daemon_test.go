@@ -16,7 +16,7 @@ import (
 )
 
 // withLink runs test in a bubble with the host's end of a link to phone. The
-// link must end when the test does.
+// link must end with the test.
 func withLink(t *testing.T, phone Phone, test func(t *testing.T, h host, conn net.Conn)) {
 	t.Helper()
 	expectNoGoroutines(t)
@@ -42,7 +42,7 @@ func dropped(t testing.TB, conn net.Conn) {
 	}
 }
 
-// silent checks that nothing arrives until the clock of the bubble has
+// silent checks that nothing arrives before the clock of the bubble has
 // advanced.
 func silent(t testing.TB, conn net.Conn) {
 	t.Helper()
@@ -194,8 +194,8 @@ func TestOpen(t *testing.T) {
 			h.send(cmdOpen, 7, 0, service+"\x00")
 			h.want(cmdClose, 0, 7, "")
 		}
-		// Packets for streams that do not exist, without a remote id, or of an
-		// unknown command are ignored.
+		// Packets are ignored if their stream does not exist, they lack a
+		// remote id, or their command is unknown.
 		h.send(cmdOpen, 0, 0, "shell:ls\x00")
 		h.send(cmdWrite, 7, 99, "x")
 		h.send(cmdOkay, 7, 99, "")
@@ -226,8 +226,9 @@ func TestOldPhoneRefusesTheShellProtocol(t *testing.T) {
 	})
 }
 
-// TestFlowControl: one WRTE in flight in each direction, of the negotiated
-// size, and OKAY only for what the service has read.
+// TestFlowControl checks that each direction has at most one WRTE in flight, of
+// the negotiated size, and that OKAY is sent only for what the service has
+// read.
 func TestFlowControl(t *testing.T) {
 	phone := newMemoryPhone("s")
 	sent := randomText(3*minPayload + 5)
@@ -270,7 +271,7 @@ func TestFlowControl(t *testing.T) {
 			h.greet(maxPayload)
 			h.send(cmdOpen, 7, 0, "exec:read\x00")
 			local := h.want(cmdOkay, -1, 7, "").arg0
-			// The first WRTE fits the buffer of the stream, the second does
+			// The first WRTE fits into the stream's buffer, the second does
 			// not.
 			h.send(cmdWrite, 7, local, strings.Repeat("x", inletSize))
 			h.want(cmdOkay, int(local), 7, "")
@@ -278,7 +279,7 @@ func TestFlowControl(t *testing.T) {
 			h.want(cmdOkay, int(local), 7, "")
 			h.send(cmdWrite, 7, local, "z")
 			silent(t, conn)
-			// The pending stream does not block any other.
+			// The pending stream does not block others.
 			h.send(cmdOpen, 8, 0, "exec:write\x00")
 			h.want(cmdOkay, -1, 8, "")
 			h.want(cmdWrite, -1, 8, sent)
@@ -304,7 +305,7 @@ func TestFlowControl(t *testing.T) {
 			for range maxAhead {
 				h.send(cmdWrite, 7, local, "this must not be sent")
 			}
-			// The pipe has accepted the last packet, but the link has not
+			// The pipe has accepted the last packet, but the link may not have
 			// counted it yet.
 			synctest.Wait()
 			close(read)
@@ -355,7 +356,8 @@ func TestCloseCancels(t *testing.T) {
 	}
 }
 
-// TestCloseCancelsDeafCommand: CLSE is detected even if there is unread input.
+// TestCloseCancelsDeafCommand checks that CLSE is detected even if there is
+// unread input.
 func TestCloseCancelsDeafCommand(t *testing.T) {
 	phone := newMemoryPhone("s")
 	var ended atomic.Bool
@@ -440,7 +442,7 @@ func TestDaemonLifetime(t *testing.T) {
 }
 
 // FuzzDaemon simulates a hostile host. For any input, the device writes
-// complete packets that belong to opened streams, and ends when the host
+// complete packets that belong to opened streams, and it ends when the host
 // disconnects.
 func FuzzDaemon(f *testing.F) {
 	stream := func(packets ...[]byte) []byte { return bytes.Join(packets, nil) }
@@ -497,7 +499,7 @@ func FuzzDaemon(f *testing.F) {
 	})
 }
 
-// opened lists the ids of the OPENs in data, up to the first broken packet.
+// opened returns the ids of the OPENs in data, up to the first broken packet.
 func opened(data []byte) map[uint32]bool {
 	ids := make(map[uint32]bool)
 	for r := bytes.NewReader(data); ; {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// endpoint accepts and closes connections: it is the part of a front end that
+// endpoint accepts and closes connections. It is the part of a front end that
 // handles sockets, independent of the protocol.
 type endpoint struct {
 	ctx    context.Context
@@ -33,7 +33,7 @@ func newEndpoint() *endpoint {
 	}
 }
 
-// admit registers l and counts the accept loop that the caller must run.
+// admit registers l and counts the accept loop, which the caller must run.
 func (e *endpoint) admit(l net.Listener) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,7 +63,7 @@ func (e *endpoint) listen(addr string, wire func(net.Conn) net.Conn, handle func
 }
 
 // accept runs the accept loop of an admitted listener. The error is nil if
-// shutdown ended it.
+// shutdown ended the loop.
 func (e *endpoint) accept(l net.Listener, wire func(net.Conn) net.Conn, handle func(context.Context, net.Conn)) error {
 	defer e.work.Done()
 	defer e.dismiss(l)
@@ -85,7 +85,7 @@ func (e *endpoint) accept(l net.Listener, wire func(net.Conn) net.Conn, handle f
 	}
 }
 
-// dial connects in memory, by net.Pipe.
+// dial connects in memory through net.Pipe.
 func (e *endpoint) dial(wire func(net.Conn) net.Conn, handle func(context.Context, net.Conn)) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	if !e.serve(theirs, wire, handle) {
@@ -94,8 +94,8 @@ func (e *endpoint) dial(wire func(net.Conn) net.Conn, handle func(context.Contex
 	return ours, nil
 }
 
-// serve handles a connection in the background; it returns false after
-// shutdown.
+// serve handles a connection in the background; after shutdown it returns false
+// instead.
 func (e *endpoint) serve(conn net.Conn, wire func(net.Conn) net.Conn, handle func(context.Context, net.Conn)) bool {
 	if wire != nil {
 		conn = wire(conn)
@@ -111,8 +111,8 @@ func (e *endpoint) serve(conn net.Conn, wire func(net.Conn) net.Conn, handle fun
 	return true
 }
 
-// exhausted reports whether an error is a lack of file descriptors, which is
-// temporary.
+// exhausted reports whether the error means that no file descriptors are left,
+// which is temporary.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
@@ -152,9 +152,9 @@ func (e *endpoint) drop() {
 	}
 }
 
-// shutdown ends everything without waiting. The connections are closed first,
-// so that a command that ends because of the shutdown can no longer report an
-// exit status.
+// shutdown ends everything without waiting. It closes the connections first, so
+// a command that ends because of the shutdown can no longer report an exit
+// status.
 func (e *endpoint) shutdown() {
 	e.mu.Lock()
 	e.ended = true

@@ -29,7 +29,7 @@ const (
 	syncDent  = "DENT"
 	syncDent2 = "DNT2"
 
-	// maxSyncPath and maxSyncData are the phone's own limits, in bytes.
+	// maxSyncPath and maxSyncData are a phone's own limits, in bytes.
 	maxSyncPath = 1024
 	maxSyncData = 64 << 10
 )
@@ -37,8 +37,8 @@ const (
 // errSyncEnd ends a session without an answer, at the peer's request.
 var errSyncEnd = errors.New("end of the sync session")
 
-// syncFailure is an error that is sent to the peer. It ends the session, like
-// on a phone.
+// syncFailure is an error that is sent to the peer. It ends the session, as on
+// a phone.
 type syncFailure string
 
 func (f syncFailure) Error() string { return string(f) }
@@ -47,7 +47,7 @@ func failSync(doing string, err error) error {
 	return syncFailure(doing + ": " + errnoOf(err).text)
 }
 
-// syncService transfers files. stat64 and list64 report whether the phone
+// syncService transfers files. stat64 and list64 specify whether the phone
 // supports the requests with 64-bit sizes.
 type syncService struct {
 	stat64, list64 bool
@@ -149,7 +149,7 @@ func (s *syncSession) lstat(path string) (fs.FileInfo, error) {
 }
 
 // statV1 returns mode, size and time in 32 bits each; all are 0 for a missing
-// file. A size above 4 GiB wraps, which is why the second version exists.
+// file. A size above 4 GiB wraps around, which is why version 2 exists.
 func (s *syncSession) statV1(path string) {
 	var mode, size, mtime uint32
 	if info, err := s.lstat(path); err == nil {
@@ -165,8 +165,8 @@ func (s *syncSession) statV2(id string, info fs.FileInfo, err error) {
 }
 
 // appendStatV2 appends struct stat_v2 without its id: error, dev, ino, mode,
-// nlink, uid, gid, size, atime, mtime, ctime. A FileInfo has no device, inode
-// or owner; they are 0.
+// nlink, uid, gid, size, atime, mtime, ctime. A FileInfo does not contain a
+// device, inode or owner, so they are 0.
 func appendStatV2(b []byte, info fs.FileInfo, err error) []byte {
 	le := binary.LittleEndian
 	if err != nil {
@@ -186,7 +186,7 @@ func appendStatV2(b []byte, info fs.FileInfo, err error) []byte {
 	return b
 }
 
-// list sends one entry per file, and DONE. An unreadable directory is sent as
+// list sends one entry per file, then DONE. An unreadable directory is sent as
 // an empty one, because the protocol has no error for this request.
 func (s *syncSession) list(path, entry string) {
 	infos, _ := s.phone.ReadDir(path)
@@ -214,7 +214,7 @@ func appendEntry(b []byte, entry string, info fs.FileInfo) []byte {
 	return le.AppendUint32(b, uint32(info.ModTime().Unix()))
 }
 
-// receive sends a file of the phone.
+// receive sends a file from the phone.
 func (s *syncSession) receive(path string) error {
 	file, err := s.phone.Open(path)
 	if err != nil {
@@ -248,8 +248,8 @@ func (s *syncSession) buffer() []byte {
 	return s.chunk
 }
 
-// send creates a file of the phone; spec is "PATH,MODE". The time that comes
-// with DONE is ignored.
+// send creates a file on the phone; spec is "PATH,MODE". The time that DONE
+// contains is ignored.
 func (s *syncSession) send(spec string) error {
 	comma := strings.LastIndexByte(spec, ',')
 	if comma < 0 {
@@ -285,7 +285,7 @@ func abort(file io.WriteCloser) {
 	file.Close()
 }
 
-// fill copies DATA packets to w until DONE.
+// fill copies DATA packets to w until it reads DONE.
 func (s *syncSession) fill(w io.Writer) error {
 	chunk := s.buffer()
 	for {
@@ -319,8 +319,8 @@ func (s *syncSession) data(chunk []byte) (n int, done bool, err error) {
 }
 
 // refuse sends the error immediately, then continues to read until the peer has
-// noticed it: a peer that only writes would lose the message when the stream
-// closes.
+// noticed it: a peer that only writes would lose the message when the stream is
+// closed.
 func (s *syncSession) refuse(failure error) error {
 	var text syncFailure
 	if !errors.As(failure, &text) {

@@ -28,7 +28,7 @@ func (s *tape) Close() error                { return nil }
 
 func modernSync() syncService { return syncService{stat64: true, list64: true} }
 
-// playSync runs a session and returns what the phone answered.
+// playSync runs a session and returns the phone's answers.
 func playSync(svc syncService, phone Phone, requests ...string) string {
 	s := &tape{in: strings.NewReader(strings.Join(requests, ""))}
 	svc.run(context.Background(), phone, s)
@@ -50,7 +50,7 @@ func TestSyncStat(t *testing.T) {
 	phone.put("/dir", fs.ModeDir|fs.ModeSticky|0o777, nil)
 	phone.put("/huge", 0o600, nil).size = 5<<32 | 7
 	phone.put("/link", fs.ModeSymlink|0o777, nil).target = "/f"
-	// The layouts of file_sync_protocol.h, written by hand.
+	// The message layouts of file_sync_protocol.h, written by hand.
 	v1 := func(mode, size uint32) string { return "STAT" + u32(mode) + u32(size) + u32(fileTime) }
 	v2 := func(id string, mode uint32, size uint64) string {
 		return id + u32(0) + u64(0) + u64(0) + u32(mode) + u32(1) + u32(0) + u32(0) + u64(size) + u64(fileTime) +
@@ -131,7 +131,7 @@ func TestSyncRecv(t *testing.T) {
 	}
 }
 
-// failingPhone has files whose reads fail before the end.
+// failingPhone contains files for which a read fails before the end.
 type failingPhone struct{ Phone }
 
 func (failingPhone) Open(string) (io.ReadCloser, error) {
@@ -252,8 +252,8 @@ func TestUnixMode(t *testing.T) {
 	}
 }
 
-// TestAnnouncedSizes: an announced length allocates no memory before its bytes
-// arrive.
+// TestAnnouncedSizes checks that no memory is allocated for an announced length
+// before its bytes arrive.
 func TestAnnouncedSizes(t *testing.T) {
 	phone := newMemoryPhone("s")
 	for name, read := range map[string]func(){
@@ -279,7 +279,7 @@ func TestAnnouncedSizes(t *testing.T) {
 }
 
 // FuzzSync simulates a hostile client. A second parser of its requests
-// determines which answers may come, in which order.
+// determines which answers may arrive, and in which order.
 func FuzzSync(f *testing.F) {
 	f.Add([]byte(ask("STAT", "/f")+ask("STA2", "/f")+ask("LST2", "/x")+ask("LIST", "/")+ask("LIS2", "/")+
 		ask("QUIT", "")), true)
@@ -337,7 +337,7 @@ func cutMessage(b []byte) (id string, n uint32, rest []byte, ok bool) {
 	return string(b[:4]), binary.LittleEndian.Uint32(b[4:]), b[8:], true
 }
 
-// cutAnswer removes the answer to one request from out.
+// cutAnswer removes the answer to one request from the beginning of out.
 func cutAnswer(id string, out []byte, modern bool) ([]byte, error) {
 	fixed := map[string]int{"STAT": 16, "STA2": 72, "LST2": 72, "SEND": 8}
 	if !modern && slices.Contains([]string{"STA2", "LST2", "LIS2"}, id) {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// inletSize bounds the pending input of a command. If the peer of a Server has
-// sent more input than its command reads, the peer's disconnection is not
+// inletSize bounds the pending input of a command in bytes. If the peer of a
+// Server has sent more input than its command reads, its disconnection is not
 // noticed until the command writes; the adb server has the same limitation.
 const inletSize = 256 << 10
 
-// inlet is a command's stdin: a pipe with a bounded buffer. The buffer lets the
-// service detect that the peer has disconnected even if the command does not
-// read.
+// inlet is a command's stdin: a pipe with a bounded buffer. The buffer allows
+// the service to detect that the peer has disconnected even if the command does
+// not read.
 type inlet struct {
 	mu       sync.Mutex
 	moved    *sync.Cond

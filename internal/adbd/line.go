@@ -9,41 +9,41 @@ import (
 	"time"
 )
 
-// Line is a cable with faults on demand. Its method Wire is the hook of a
+// Line is a cable with faults on demand. Its method Wire is the hook for a
 // Daemon or a Server:
 //
 //	line := new(adbd.Line)
 //	daemon.Wire = line.Wire
 //	end := line.InterruptAfter(1000)
 //
-// The zero value has no fault, and costs one atomic load per write. All methods
-// are safe for concurrent use. The method that starts a fault returns the
+// The zero value has no faults and costs one atomic load per write. All methods
+// are safe for concurrent use. A method that starts a fault returns the
 // function that ends it, which may be called repeatedly. Several faults may be
-// active together.
+// active at the same time.
 //
 // Byte counts refer to the bytes that the device's side sends, over all
 // connections of the line together: packets of the transport protocol for a
-// Daemon, answers of the smart socket for a Server. Times are real, even if the
-// phone's clock is faster.
+// Daemon, answers of the smart socket for a Server. Times are real times, even
+// if the phone's clock is faster.
 type Line struct {
-	// faulty reports whether a fault is active.
+	// faulty reports whether any fault is active.
 	faulty atomic.Bool
 
 	mu    sync.Mutex
 	conns map[*wire]struct{}
-	// on contains the active faults, in the order in which they were started.
+	// on lists the active faults in the order in which they started.
 	on []*lineFault
 }
 
 // lineFault is one fault of a Line. All fields except ended are guarded by
 // Line.mu.
 type lineFault struct {
-	// kind selects the fault; each field below is used by some kinds only.
+	// kind selects the fault; each field below is used only by some kinds.
 	kind lineKind
-	// left is how much may still pass: bytes until the cut or the next garbled
-	// byte, or services until the cut.
+	// left is how much may still pass: the number of bytes until the cut or the
+	// next garbled byte, or the number of services until the cut.
 	left int64
-	// every is the value that left is reset to; 0 for a fault that happens
+	// every is the value to which left is reset, or 0 for a fault that occurs
 	// once.
 	every   int64
 	delay   time.Duration
@@ -79,7 +79,7 @@ func (l *Line) Wire(conn net.Conn) net.Conn {
 	return w
 }
 
-// Interrupt interrupts all connections now, like a cable that is unplugged and
+// Interrupt interrupts all connections now, as if the cable were unplugged and
 // plugged in again.
 func (l *Line) Interrupt() {
 	l.mu.Lock()
@@ -87,7 +87,7 @@ func (l *Line) Interrupt() {
 	l.cut()
 }
 
-// cut interrupts all connections. The caller holds the lock.
+// cut interrupts all connections. The caller must hold the lock.
 func (l *Line) cut() {
 	for w := range l.conns {
 		w.shut()
@@ -95,7 +95,7 @@ func (l *Line) cut() {
 	clear(l.conns)
 }
 
-// InterruptAfter interrupts a connection, once, after n more bytes: those n
+// InterruptAfter interrupts a connection once, after n more bytes: those n
 // bytes still arrive, the next byte does not. A handshake of the transport
 // protocol takes about 150 bytes.
 func (l *Line) InterruptAfter(n int64) (end func()) {
@@ -109,17 +109,19 @@ func (l *Line) InterruptEvery(n int64) (end func()) {
 	return l.start(&lineFault{kind: lineCut, left: n, every: n})
 }
 
-// InterruptAtOpen interrupts a connection, once, when the peer opens the n-th
-// service after the call, counted from 1: a shell or a file session, or for a
-// Daemon the packet OPEN. The peer receives no answer to it, and all other
-// streams of the connection are interrupted too. It has no effect if a Wire
-// wraps the line's connections, because the line then cannot detect services.
+// InterruptAtOpen interrupts a connection once, when the peer opens the n-th
+// service after the call, counting from 1. A service is a shell or a file
+// session or, for a Daemon, an OPEN packet. The peer receives no answer to it,
+// and all other streams of the connection are interrupted too. InterruptAtOpen
+// has no effect if another Wire wraps the line's connections, because the line
+// then cannot detect services.
 func (l *Line) InterruptAtOpen(n int) (end func()) {
 	return l.start(&lineFault{kind: lineCutAtOpen, left: int64(max(n, 1))})
 }
 
 // Unplug interrupts all connections, and each new one immediately, until the
-// fault is ended. An adb server retries for minutes, then removes the device.
+// fault is ended. An adb server retries for minutes and then removes the
+// device.
 func (l *Line) Unplug() (end func()) {
 	end = l.start(&lineFault{kind: lineUnplugged})
 	l.Interrupt()
@@ -127,24 +129,24 @@ func (l *Line) Unplug() (end func()) {
 }
 
 // Delay delays every write by d. The writes of one connection are delayed one
-// after the other, like on a slow line; a delay of an hour simulates a device
-// that hangs. When the fault or the connection ends, pending writes are
-// released.
+// after the other, as on a slow line; a delay of an hour simulates a device
+// that hangs. When the fault ends or the connection is closed, pending writes
+// are released.
 func (l *Line) Delay(d time.Duration) (end func()) {
 	return l.start(&lineFault{kind: lineDelay, delay: d})
 }
 
-// Garble replaces every n-th byte, where n is at least 1, by a different one
-// chosen by the seed. A garbled header of a packet ends the connection; a
-// garbled payload is not detected, since the protocol has no checksum since
-// version 0x01000001.
+// Garble replaces every n-th byte (n is at least 1) with a different one chosen
+// by the seed. A garbled packet header ends the connection; a garbled payload
+// is not detected, since the protocol has not used checksums since version
+// 0x01000001.
 func (l *Line) Garble(n int64, seed uint64) (end func()) {
 	n = max(n, 1)
 	return l.start(&lineFault{kind: lineGarble, left: n - 1, every: n, random: rand.New(rand.NewPCG(seed, 0))})
 }
 
-// Insert sends garbage, once, before the next write, so that the packet
-// boundaries are lost.
+// Insert sends garbage once, before the next write; the peer then loses the
+// packet boundaries.
 func (l *Line) Insert(garbage []byte) (end func()) {
 	return l.start(&lineFault{kind: lineInsert, garbage: slices.Clone(garbage)})
 }
@@ -162,7 +164,7 @@ func (l *Line) start(f *lineFault) (end func()) {
 	}
 }
 
-// finish removes a fault. The caller holds the lock.
+// finish removes a fault. The caller must hold the lock.
 func (l *Line) finish(f *lineFault) {
 	i := slices.Index(l.on, f)
 	if i < 0 {
@@ -175,7 +177,7 @@ func (l *Line) finish(f *lineFault) {
 	close(f.ended)
 }
 
-// delays are the faults that delay a write.
+// delays returns the faults that delay a write.
 func (l *Line) delays() []*lineFault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,8 +190,8 @@ func (l *Line) delays() []*lineFault {
 	return out
 }
 
-// pass applies the faults to sent bytes: it returns the bytes to send, and
-// whether the connection is interrupted after them. It does not change p.
+// pass applies the faults to the bytes being sent: it returns the bytes to send
+// and whether the connection is interrupted after them. It does not change p.
 func (l *Line) pass(p []byte) (out []byte, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,7 +221,7 @@ func (l *Line) pass(p []byte) (out []byte, cut bool) {
 	return out, cut
 }
 
-// garble replaces the bytes that are due, in a copy.
+// garble replaces the bytes that are due in a copy of p.
 func (f *lineFault) garble(p []byte) []byte {
 	if f.left >= int64(len(p)) {
 		f.left -= int64(len(p))
@@ -279,7 +281,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wait waits for all delays.
+// wait waits for all delays that apply to a write.
 func (w *wire) wait() error {
 	for _, f := range w.line.delays() {
 		timer := time.NewTimer(f.delay)
@@ -298,16 +300,16 @@ func (w *wire) wait() error {
 	}
 }
 
-// sever ends the connection in such a way that sent data still arrives. A plain
-// close would destroy that data if bytes from the peer are unread.
+// sever closes the connection in such a way that sent data still arrives. A
+// plain close would destroy that data if there are unread bytes from the peer.
 func (w *wire) sever() {
 	if (&socketStream{Conn: w.Conn}).Close() != nil {
 		w.Close()
 	}
 }
 
-// CloseWrite closes the sending side, or the whole connection if it cannot be
-// closed one side at a time.
+// CloseWrite closes the sending side, or the whole connection if the sides
+// cannot be closed separately.
 func (w *wire) CloseWrite() error {
 	if half, ok := w.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -333,7 +335,7 @@ func (w *wire) Close() error {
 func (w *wire) opening() bool { return !w.line.faulty.Load() || w.line.opening() }
 
 // opening reports a new service to the connection, if it belongs to a Line; it
-// returns false if the connection is to be interrupted.
+// returns false if the connection must be interrupted.
 func opening(conn net.Conn) bool {
 	w, ok := conn.(*wire)
 	return !ok || w.opening()

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// wired returns the two ends of a TCP connection; the near end is on the line.
+// wired returns the two ends of a TCP connection; the near end is attached to
+// the line.
 func wired(t testing.TB, l *Line) (near, far net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,7 +39,7 @@ func wired(t testing.TB, l *Line) (near, far net.Conn) {
 	return near, far
 }
 
-// drain returns all data that arrives.
+// drain returns all data that arrives on a connection.
 func drain(t testing.TB, conn net.Conn) string {
 	t.Helper()
 	got, err := io.ReadAll(conn)
@@ -53,7 +54,7 @@ func TestLineCutAfter(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			l := new(Line)
 			near, far := wired(t, l)
-			// Unread data of the peer must not destroy data in flight.
+			// Data that the peer has not read must not destroy data in flight.
 			io.WriteString(far, "unread")
 			defer l.InterruptAfter(n)()
 			text := randomText(1000)
@@ -72,7 +73,7 @@ func TestLineCutAfter(t *testing.T) {
 			if got, want := drain(t, far), strings.Repeat(text, 3)[:n]; got != want {
 				t.Errorf("%d bytes arrived, want %d", len(got), len(want))
 			}
-			// The fault happens once.
+			// The fault occurs only once.
 			near, far = wired(t, l)
 			io.WriteString(near, text+text+text)
 			near.Close()
@@ -215,7 +216,7 @@ func TestLineDelay(t *testing.T) {
 		near.Write([]byte("d"))
 		want(14 * time.Second)
 
-		// A hang ends when the fault ends or the connection ends.
+		// A hang ends when the fault ends or the connection is closed.
 		hang := l.Delay(time.Hour)
 		go func() {
 			time.Sleep(time.Second)
@@ -237,7 +238,7 @@ func TestLineDelay(t *testing.T) {
 }
 
 // Faults start and end while connections are in use; the test is meant for the
-// race detector. Without garbling, a prefix of the sent data arrives.
+// race detector. Without garbling, what arrives is a prefix of the sent data.
 func TestLineConcurrency(t *testing.T) {
 	l := new(Line)
 	var wg sync.WaitGroup
@@ -287,7 +288,7 @@ func TestLineConcurrency(t *testing.T) {
 	}
 }
 
-// A line at the in-memory Server breaks in the middle of an answer, and when a
+// A line at the in-memory Server breaks in the middle of an answer and when a
 // service is opened.
 func TestLineAtServer(t *testing.T) {
 	expectNoGoroutines(t)
@@ -376,7 +377,7 @@ func TestLineAtDaemon(t *testing.T) {
 	}
 }
 
-// notifyingPhone is a phone that reports its changes.
+// notifyingPhone is a phone that reports changes of its Identity.
 type notifyingPhone struct {
 	*memoryPhone
 	changed chan struct{}
@@ -396,7 +397,7 @@ func (p *notifyingPhone) change(f func(*Identity)) {
 	p.changed = make(chan struct{})
 }
 
-// A phone that restarts, or leaves, drops its connections: immediately if it
+// A phone that restarts or is removed drops its connections: immediately if it
 // reports the change.
 func TestSessionEnds(t *testing.T) {
 	for name, change := range map[string]func(*Identity){
@@ -463,7 +464,7 @@ func TestNoExit(t *testing.T) {
 	}
 }
 
-// BenchmarkLine measures a line without a fault.
+// BenchmarkLine measures a line without faults.
 func BenchmarkLine(b *testing.B) {
 	for name, wire := range map[string]func(net.Conn) net.Conn{
 		"bare": func(c net.Conn) net.Conn { return c }, "line": new(Line).Wire,

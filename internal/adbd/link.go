@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// maxStreams bounds the open streams of one server.
+	// maxStreams bounds the number of open streams of one server.
 	maxStreams = 1024
 
-	// Kinds of AUTH: the device sends a token, the host answers with signatures
-	// and finally with its public key.
+	// The kinds of AUTH: the device sends a token; the host answers with
+	// signatures and finally with its public key.
 	authToken     = 1
 	authSignature = 2
 	authTokenSize = 20
 )
 
 // link is the connection to one adb server. One goroutine reads from it, and
-// each stream has a goroutine of its own, so that a slow stream blocks no
-// other. The reader never waits for a stream.
+// each stream has its own goroutine, so a slow stream does not block others.
+// The reader never waits for a stream.
 type link struct {
 	phone  Phone
 	conn   net.Conn
@@ -33,15 +33,15 @@ type link struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	// version and payload are those of the peer's last CNXN.
+	// version and payload are from the peer's last CNXN.
 	version, payload atomic.Uint32
 
 	writing sync.Mutex
 	out     []byte
 
 	greeting sync.Mutex
-	// greeted is the state in the answer to the peer's CNXN; "" before the
-	// answer. session is the session of the phone at that time.
+	// greeted is the state with which the peer's CNXN was answered, or ""
+	// before that. session is the session of the phone at that time.
 	greeted string
 	session uint64
 
@@ -57,7 +57,7 @@ func newLink(ctx context.Context, phone Phone, conn net.Conn) *link {
 	return l
 }
 
-// serve answers the peer until the connection ends, and returns when all its
+// serve answers the peer until the connection ends, and returns when all
 // streams have ended.
 func (l *link) serve() error {
 	l.work.Go(l.follow)
@@ -110,7 +110,7 @@ func (l *link) handle(p packet) error {
 			c.hangUp()
 		}
 	}
-	// Unknown commands are ignored, like on devices.
+	// Unknown commands are ignored, as on devices.
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (l *link) connect(p packet) error {
 	return l.greet(l.phone.Identity())
 }
 
-// greet answers a CNXN according to the phone's state. The caller holds
+// greet answers a CNXN according to the phone's state. The caller must hold
 // greeting.
 func (l *link) greet(id Identity) error {
 	l.greeted, l.session = id.state(), id.Session
@@ -161,7 +161,7 @@ func (l *link) greet(id Identity) error {
 	return l.send(cmdConnect, skipChecksum, maxPayload, []byte(banner(id)))
 }
 
-// banner is the device's description of itself (get_connection_string in
+// banner returns the device's description of itself (get_connection_string in
 // adb.cpp).
 func banner(id Identity) string {
 	return fmt.Sprintf("%s::ro.product.name=%s;ro.product.model=%s;ro.product.device=%s;features=%s",
@@ -174,8 +174,8 @@ func (l *link) askForKey() error {
 	return l.send(cmdAuth, authToken, 0, token)
 }
 
-// refuseKey answers each signature with a new token. The public key, which the
-// host sends last, would require a confirmation by the user, which never comes.
+// refuseKey answers each signature with a new token. The host sends its public
+// key last; the user would have to confirm it, which never happens.
 func (l *link) refuseKey(p packet) error {
 	l.greeting.Lock()
 	defer l.greeting.Unlock()
@@ -211,7 +211,7 @@ func (l *link) follow() {
 }
 
 // review handles a changed state or session. An accepted peer is disconnected,
-// since the protocol has no message for the change.
+// since the protocol has no message for such a change.
 func (l *link) review(id Identity) error {
 	l.greeting.Lock()
 	defer l.greeting.Unlock()
@@ -275,7 +275,7 @@ func (l *link) admit(remote uint32) *channel {
 	return c
 }
 
-// stream finds the stream of a packet from the peer.
+// stream returns the stream to which a packet from the peer belongs.
 func (l *link) stream(p packet) *channel {
 	l.mu.Lock()
 	defer l.mu.Unlock()

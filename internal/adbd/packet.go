@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Commands of the transport protocol: four letters as a little-endian number
-// (protocol.txt).
+// The commands of the transport protocol: four letters as a little-endian
+// number (protocol.txt).
 const (
 	cmdConnect = 0x4e584e43 // CNXN
 	cmdAuth    = 0x48545541 // AUTH
@@ -19,7 +19,7 @@ const (
 
 const (
 	packetHeader = 24
-	// maxPayload is MAX_PAYLOAD of adb.h, in bytes; minPayload is the limit of
+	// maxPayload is MAX_PAYLOAD in adb.h, in bytes; minPayload is the limit of
 	// older hosts (MAX_PAYLOAD_V1).
 	maxPayload = 1 << 20
 	minPayload = 4 << 10
@@ -37,7 +37,7 @@ type packet struct {
 }
 
 // readPacket reads a message whose payload is at most maxPayload bytes. After
-// an error the position in the stream is lost.
+// an error the position in the stream is unknown.
 func readPacket(r io.Reader) (packet, error) {
 	var h [packetHeader]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -59,7 +59,8 @@ func readPacket(r io.Reader) (packet, error) {
 	return p, nil
 }
 
-// intact checks the checksum, which a peer of version skipChecksum may omit.
+// intact verifies the checksum, which a peer of version skipChecksum or later
+// may omit.
 func (p packet) intact(version uint32) bool {
 	return p.checksum == sum(p.payload) || p.checksum == 0 && version >= skipChecksum
 }
@@ -78,7 +79,7 @@ func appendPacket(b []byte, command, arg0, arg1 uint32, payload []byte, version 
 	return append(b, payload...)
 }
 
-// sum is the "CRC" of the protocol: the sum of the bytes.
+// sum returns what the protocol calls a CRC: the sum of the bytes.
 func sum(p []byte) uint32 {
 	var n uint32
 	for _, b := range p {

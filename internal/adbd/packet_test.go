@@ -10,7 +10,7 @@ import (
 )
 
 func TestPacketBytes(t *testing.T) {
-	// The CNXN of a device in protocol.txt: six little-endian words.
+	// A device's CNXN from protocol.txt: six little-endian words.
 	want := "434e584e" + "01000001" + "00001000" + "08000000" + "4f030000" + "bcb1a7b1" +
 		hex.EncodeToString([]byte("device::"))
 	want = strings.Replace(want, "4f030000",
@@ -115,8 +115,8 @@ func (h host) read() packet {
 	return p
 }
 
-// want reads one packet and compares all arguments that are not negative or
-// empty.
+// want reads one packet and compares it with the arguments; negative and empty
+// ones are not compared.
 func (h host) want(command uint32, arg0, arg1 int, payload string) packet {
 	h.t.Helper()
 	p := h.read()
@@ -129,7 +129,7 @@ func (h host) want(command uint32, arg0, arg1 int, payload string) packet {
 	return p
 }
 
-// greet performs the handshake of a host that accepts payloads of at most size
+// greet performs the handshake as a host that accepts payloads of at most size
 // bytes.
 func (h host) greet(size uint32) {
 	h.t.Helper()

@@ -16,14 +16,15 @@ import (
 	"time"
 )
 
-// memoryPhone is a phone made of functions and byte slices.
+// memoryPhone is a phone built from functions and byte slices.
 type memoryPhone struct {
 	shell func(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int
 
 	mu    sync.Mutex
 	id    Identity
 	files map[string]*memoryFile
-	// created, closed and aborted count the writers that Create returned.
+	// created, closed and aborted count the writers that Create has returned,
+	// and those that were closed and aborted.
 	created, closed, aborted int
 }
 
@@ -163,7 +164,7 @@ func (d *memoryDraft) Abort() error {
 }
 
 // expectNoGoroutines fails the test if, after all its cleanups, a goroutine of
-// this package is left. Call it first.
+// this package remains. Call it first.
 func expectNoGoroutines(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {

@@ -6,15 +6,15 @@ import (
 	"syscall"
 )
 
-// errno is an error as the phone reports it: the error number of Linux,
-// whatever the host, and the text of bionic's strerror.
+// errno is an error as the phone reports it: Linux's error number, whatever the
+// host, and the text of bionic's strerror.
 type errno struct {
 	number uint32
 	text   string
 }
 
-// errnos maps Go's errors to a phone's. The order matters: a syscall.Errno also
-// matches the wider errors of io/fs.
+// errnos maps Go errors to a phone's errors. The order matters: a syscall.Errno
+// also matches the wider errors of io/fs.
 var errnos = []struct {
 	err error
 	errno
@@ -42,7 +42,7 @@ func errnoOf(err error) errno {
 	return errno{5, "I/O error"}
 }
 
-// File types and bits of st_mode (Linux; they are the same on every phone).
+// The file types and bits of st_mode (Linux; the same on every phone).
 const (
 	modeType    = 0o170000
 	modeSocket  = 0o140000
@@ -57,7 +57,7 @@ const (
 	modeSticky  = 0o1000
 )
 
-// unixMode converts a mode of Go to st_mode.
+// unixMode converts a Go file mode to st_mode.
 func unixMode(m fs.FileMode) uint32 {
 	mode := uint32(m.Perm())
 	switch {

@@ -36,7 +36,7 @@ type bench struct {
 }
 
 // fronts lists both front ends: the real server with a Daemon, and the
-// in-memory Server. Both are reached through the real adb program.
+// in-memory Server. The real adb program connects to both.
 var fronts = map[string]func(t *testing.T, features []string) bench{
 	"daemon": func(t *testing.T, features []string) bench {
 		server := adbtest.StartServer(t)
@@ -76,7 +76,7 @@ func onBothFronts(t *testing.T, features []string, test func(t *testing.T, b ben
 	}
 }
 
-// adb runs the real program until it exits.
+// adb runs the real program and waits until it exits.
 func (b bench) adb(t testing.TB, stdin string, args ...string) (stdout, stderr string, exit int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -128,8 +128,8 @@ func TestRealShell(t *testing.T) {
 
 func TestRealOldPhone(t *testing.T) {
 	onBothFronts(t, nil, func(t *testing.T, b bench) {
-		// Without the shell protocol a terminal mixes the outputs and the exit
-		// code is lost.
+		// Without the shell protocol, a terminal mixes the outputs, and the
+		// exit code is lost.
 		out, errs, exit := b.adb(t, "", "shell", "echo out; echo err >&2; exit 3")
 		if out != "out\r\nerr\r\n" || errs != "" || exit != 0 {
 			t.Errorf("shell = %d, %q, stderr %q", exit, out, errs)
@@ -158,7 +158,7 @@ func TestRealFiles(t *testing.T) {
 			}
 		})
 		t.Run("missing", func(t *testing.T) {
-			// The program prints this to stdout if stdout is not a terminal.
+			// The program prints this to stdout when stdout is not a terminal.
 			errs, _, exit := b.adb(t, "", "pull", "/no/such", t.TempDir())
 			if want := "adb: error: failed to stat remote object '/no/such': No such file or directory"; exit != 1 ||
 				strings.TrimSpace(errs) != want {
@@ -242,7 +242,7 @@ func TestRealParallelShells(t *testing.T) {
 	})
 }
 
-// openShell opens a service as a raw client of the adb server at addr.
+// openShell opens a service on the adb server at addr as a raw client.
 func openShell(t testing.TB, b bench, service string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.addr)
@@ -263,7 +263,7 @@ func openShell(t testing.TB, b bench, service string) net.Conn {
 func TestRealSlowConsumer(t *testing.T) {
 	onBothFronts(t, ModernFeatures(), func(t *testing.T, b bench) {
 		// One stream is never read, and another never reads its input: both
-		// streams stop, and the phone stays usable.
+		// stall, but the phone stays usable.
 		endless := openShell(t, b, "exec:cat /dev/zero")
 		mustRead(t, endless, 1)
 		deaf := openShell(t, b, "exec:sleep 1000")
@@ -282,8 +282,8 @@ func TestRealCancel(t *testing.T) {
 	for name, service := range map[string]string{"v2": "shell,v2,raw:", "v1": "shell:", "exec": "exec:"} {
 		t.Run(name, func(t *testing.T) {
 			onBothFronts(t, ModernFeatures(), func(t *testing.T, b bench) {
-				// The compound command has a child of its own, which must end
-				// too.
+				// The compound command has a child process, which must also
+				// end.
 				conn := openShell(t, b, service+"echo started; sleep 1000; echo not reached")
 				mustRead(t, conn, len("started\n"))
 				if n := b.phone.cancelled.Load(); n != 0 {
@@ -311,8 +311,8 @@ func TestRealUnplug(t *testing.T) {
 	})
 }
 
-// TestRealReconnect: after a drop the real server reconnects by itself, and two
-// servers can share a phone.
+// TestRealReconnect checks that after a drop the real server reconnects by
+// itself, and that two servers can share a phone.
 func TestRealReconnect(t *testing.T) {
 	expectNoGoroutines(t)
 	servers := []*adbtest.Server{adbtest.StartServer(t), adbtest.StartServer(t)}
@@ -341,16 +341,16 @@ func TestRealReconnect(t *testing.T) {
 		before := accepted.Load()
 		d.Drop()
 		// A server is offline for a quarter of a second, which polling can
-		// miss, and before that it lists the device of the old connection. A
-		// new transport shows that both periods are over.
+		// miss; before that, it lists the device of the old connection. A new
+		// transport id shows that both periods are over.
 		waitFor(t, "both servers to reconnect", func() bool { return accepted.Load() >= before+2 })
 		hello()
 	}
 }
 
-// TestRealServerForgets: a device that a test has connected is removed when the
-// test ends, and not listed as offline together with the device of the next
-// test.
+// TestRealServerForgets checks that a device that a test has connected is
+// removed when the test ends, and is not listed as offline together with the
+// device of the next test.
 func TestRealServerForgets(t *testing.T) {
 	expectNoGoroutines(t)
 	server := adbtest.StartServer(t)
@@ -389,7 +389,7 @@ func TestRealStates(t *testing.T) {
 }
 
 // TestRealServerAgrees sends the same requests to the real server and to the
-// in-memory one: the answers must be the same, byte by byte.
+// in-memory one: the answers must be identical, byte by byte.
 func TestRealServerAgrees(t *testing.T) {
 	expectNoGoroutines(t)
 	real := adbtest.StartServer(t)
@@ -472,7 +472,8 @@ func sortedList(answer string) string {
 }
 
 // converse sends requests over one connection, each after the OKAY of the
-// previous one, and returns everything that arrived until the server closed.
+// previous one, and returns everything that arrives until the server closes the
+// connection.
 func converse(t testing.TB, addr string, requests []string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -10,19 +10,18 @@ import (
 	"unicode"
 )
 
-// refusal is an error with the wording of adb; it is sent to the client
-// unchanged.
+// refusal is an error in adb's wording; it is sent to the client unchanged.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// unauthorizedText is the error of an adb server without vendor keys.
+// unauthorizedText is the error that an adb server without vendor keys returns.
 const unauthorizedText = "device unauthorized.\n" +
 	"This adb server's $ADB_VENDOR_KEYS is not set\n" +
 	"Try 'adb kill-server' if that seems wrong.\n" +
 	"Otherwise check for a confirmation dialog on your device."
 
-// plug is the time that one phone is plugged in, from Add to Remove.
+// plug represents one phone while it is plugged in, from Add to Remove.
 type plug struct {
 	id     uint64
 	phone  Phone
@@ -34,8 +33,8 @@ type plug struct {
 	conns map[io.Closer]struct{}
 }
 
-// hold registers a connection of the phone; it returns false if the phone is
-// gone.
+// hold registers a connection of the phone; it returns false if the phone has
+// been removed.
 func (p *plug) hold(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,8 +51,8 @@ func (p *plug) release(c io.Closer) {
 	delete(p.conns, c)
 }
 
-// pull ends everything on the phone. The connections are closed first, so that
-// no exit status can follow.
+// pull ends everything on the phone. It closes the connections first, so no
+// exit status can follow.
 func (p *plug) pull() {
 	p.mu.Lock()
 	p.gone = true
@@ -64,7 +63,7 @@ func (p *plug) pull() {
 	p.cancel()
 }
 
-// roster contains the phones of a Server.
+// roster holds the phones of a Server.
 type roster struct {
 	mu      sync.Mutex
 	plugs   []*plug
@@ -100,8 +99,8 @@ func (r *roster) remove(serial string) {
 	}
 }
 
-// take removes the entries of a serial from the list. The caller holds the
-// lock.
+// take removes the entries with the given serial from the list. The caller must
+// hold the lock.
 func (r *roster) take(serial string) []*plug {
 	var taken, kept []*plug
 	for _, p := range r.plugs {
@@ -120,7 +119,7 @@ func (r *roster) notify() {
 	r.changed = make(chan struct{})
 }
 
-// view returns the phones, and a channel that is closed when the list changes.
+// view returns the phones and a channel that is closed when the list changes.
 func (r *roster) view() ([]*plug, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +131,7 @@ func (r *roster) known(serial string) bool {
 	return slices.ContainsFunc(plugs, func(p *plug) bool { return p.phone.Identity().Serial == serial })
 }
 
-// find returns the phone that t selects, in whatever state.
+// find returns the phone that t selects, whatever its state.
 func (r *roster) find(t target) (*plug, Identity, error) {
 	plugs, _ := r.view()
 	var (
@@ -155,7 +154,7 @@ func (r *roster) find(t target) (*plug, Identity, error) {
 	return found, as, nil
 }
 
-// acquire is like find, but the phone must be ready to work.
+// acquire is like find, but the phone must be usable.
 func (r *roster) acquire(t target) (*plug, Identity, error) {
 	p, id, err := r.find(t)
 	if err != nil {
@@ -201,7 +200,8 @@ func (t target) missing() error {
 	return refusal(absent[t.kind])
 }
 
-// list prints the phones like `adb devices`, or `adb devices -l` if long.
+// list formats the phones like `adb devices`, or like `adb devices -l` if long
+// is set.
 func (r *roster) list(long bool) string {
 	plugs, _ := r.view()
 	var b strings.Builder
@@ -213,8 +213,8 @@ func (r *roster) list(long bool) string {
 		}
 		fmt.Fprintf(&b, "%-22s %s", id.Serial, id.state())
 		if id.state() != StateUnauthorized {
-			// The server reads these values from the banner, which comes after
-			// the authorization.
+			// The server takes these values from the banner, which arrives
+			// after the authorization.
 			describe(&b, "product:", id.Product)
 			describe(&b, "model:", alphanumeric(id.Model))
 			describe(&b, "device:", id.Device)

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// statePoll is the polling interval for the state of a phone without
-	// notifications, while a client waits for it.
+	// statePoll is the interval at which the state of a phone without
+	// notifications is polled while a client waits for it.
 	statePoll = 250 * time.Millisecond
-	// linger is how long a finished service waits for its client to close.
-	// Closing first could destroy an exit status that the client has not read
-	// yet.
+	// linger is how long a finished service waits for its client to close the
+	// connection. If the server closed it first, an exit status that the client
+	// has not read yet could be lost.
 	linger = 2 * time.Second
 )
 
@@ -43,7 +43,7 @@ func NewServer(phones ...Phone) *Server {
 	return s
 }
 
-// Listen returns a server that serves on a free port of 127.0.0.1.
+// Listen returns a server that serves a free port of 127.0.0.1.
 func Listen(phones ...Phone) (*Server, error) {
 	s := NewServer(phones...)
 	if err := s.end.listen("127.0.0.1:0", nil, s.handle); err != nil {
@@ -52,8 +52,8 @@ func Listen(phones ...Phone) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers the connections of l until Close is called or a client sends
-// host:kill, and then returns nil. It closes l in every case.
+// Serve answers the connections that l accepts until Close is called or a
+// client sends host:kill; it then returns nil. It closes l in every case.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.end.admit(l); err != nil {
 		return err
@@ -61,19 +61,19 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.end.accept(l, s.Wire, s.handle)
 }
 
-// Dial connects to the server in memory, by net.Pipe, even if the server does
-// not listen. In a synctest bubble, only the bubble's clock is used. A write
-// waits for the peer to read.
+// Dial connects to the server in memory through net.Pipe, even if the server
+// does not listen. In a synctest bubble, only the bubble's clock is used. A
+// write blocks until the peer reads.
 func (s *Server) Dial(context.Context) (net.Conn, error) { return s.end.dial(s.Wire, s.handle) }
 
-// Addr returns the address of the first listener, or "" before there is one.
+// Addr returns the address of the first listener, or "" if there is none yet.
 func (s *Server) Addr() string { return s.end.address() }
 
 // Add plugs a phone in. A phone with the same serial is removed first.
 func (s *Server) Add(phone Phone) { s.roster.add(s.end.ctx, phone) }
 
-// Remove unplugs the phone with phone's serial: its connections are
-// interrupted, and its commands are cancelled.
+// Remove unplugs the phone with the same serial as phone: its connections are
+// interrupted and its commands are canceled.
 func (s *Server) Remove(phone Phone) { s.roster.remove(phone.Identity().Serial) }
 
 // Drop interrupts all connections; new ones are still accepted.
@@ -114,13 +114,13 @@ func (c *client) fail(err error) {
 	c.hangUp()
 }
 
-// hangUp ends the connection after sent data has arrived.
+// hangUp closes the connection after sent data has arrived.
 func (c *client) hangUp() {
 	(&socketStream{Conn: c.conn}).Close()
 	io.Copy(io.Discard, c.conn)
 }
 
-// answer serves one request; it returns true if another may follow.
+// answer serves one request; it reports whether another may follow.
 func (c *client) answer(request string) (more bool) {
 	t, service, ok := parseHost(request, c.server.roster.known)
 	if !ok || service == "" {
@@ -160,7 +160,7 @@ func (c *client) host(t target, service string) (more bool) {
 	return false
 }
 
-// query answers the requests whose answer is a single text.
+// query answers the requests to which the answer is a single text.
 func (c *client) query(t target, service string) (string, error) {
 	r := c.server.roster
 	switch service {
@@ -189,7 +189,7 @@ func (c *client) query(t target, service string) (string, error) {
 	return "unknown", nil
 }
 
-// acquire prefers the phone that the connection is bound to.
+// acquire prefers the phone to which the connection is bound.
 func (c *client) acquire(t target) (*plug, Identity, error) {
 	if c.bound != nil {
 		t = target{id: c.bound.id}
@@ -210,7 +210,7 @@ func (c *client) bind(t target, withID bool) (more bool) {
 	return c.okay("")
 }
 
-// open runs a service of the bound phone.
+// open runs a service on the bound phone.
 func (c *client) open(name string) {
 	if c.bound == nil {
 		c.fail(refusal("device offline (no transport)"))
@@ -235,9 +235,9 @@ func (c *client) open(name string) {
 	io.Copy(io.Discard, c.conn)
 }
 
-// follow interrupts the connection when the phone is gone or not usable, or has
-// restarted since id was read. When the service has ended, the caller must call
-// stop.
+// follow interrupts the connection when the phone is removed, becomes unusable,
+// or has restarted since id was read. When the service has ended, the caller
+// must call stop.
 func (c *client) follow(id Identity) (stop func()) {
 	ctx, cancel := context.WithCancel(c.bound.ctx)
 	ended := make(chan struct{})
@@ -257,7 +257,7 @@ func (c *client) follow(id Identity) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// watch reads until the client hangs up; it then calls cancel and closes the
+// watch reads until the client disconnects; it then calls cancel and closes the
 // channel. The caller must close the connection and then wait for the channel.
 func (c *client) watch(cancel context.CancelFunc) <-chan struct{} {
 	ended := make(chan struct{})
@@ -293,8 +293,8 @@ func (c *client) track(long bool) {
 	}
 }
 
-// pause waits for a change, for at most statePoll; it returns false when ctx
-// has ended.
+// pause waits for a change, for at most statePoll; it returns false when ctx is
+// done.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(statePoll)
 	defer timer.Stop()
@@ -307,8 +307,8 @@ func pause(ctx context.Context, changed <-chan struct{}) bool {
 	return true
 }
 
-// wait answers OKAY immediately, and OKAY again when the phone is in the state,
-// or FAIL if the request is ambiguous.
+// wait answers OKAY immediately, and OKAY again when the phone is in the
+// requested state, or FAIL if the request is ambiguous.
 func (c *client) wait(t target, text string) {
 	kind, state, ok := parseWait(text)
 	if !ok {
@@ -351,13 +351,13 @@ func reached(id Identity, err error, state string) bool {
 	return err == nil && (states == nil || slices.Contains(states, id.state()))
 }
 
-// socketStream is a service on a connection of its own.
+// socketStream is a service on its own connection.
 type socketStream struct {
 	net.Conn
 }
 
-// Close ends the output and waits for the client to close its side, for at most
-// linger.
+// Close ends the output and waits, for at most linger, until the client closes
+// its side.
 func (s *socketStream) Close() error {
 	half, ok := s.Conn.(interface{ CloseWrite() error })
 	if !ok {

@@ -18,8 +18,8 @@ import (
 )
 
 // dial connects to a server and sends requests, each after the OKAY of the
-// previous request. If the last request is empty, it is not sent; dial then
-// returns when all OKAYs have been read.
+// previous one. If the last request is empty, it is not sent; dial then returns
+// when all OKAYs have been read.
 func dial(t testing.TB, addr string, requests ...string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -39,7 +39,8 @@ func dial(t testing.TB, addr string, requests ...string) net.Conn {
 	return conn
 }
 
-// answer returns everything that the server sends until it closes.
+// answer returns everything that the server sends until it closes the
+// connection.
 func answer(t testing.TB, addr string, requests ...string) string {
 	t.Helper()
 	got, err := io.ReadAll(dial(t, addr, requests...))
@@ -184,11 +185,11 @@ func TestServerWaits(t *testing.T) {
 	if got := mustRead(t, gone, 4); got != "OKAY" {
 		t.Errorf("wait for disconnection: got %s", got)
 	}
-	// No goroutine is left when a client disconnects; see expectNoGoroutines.
+	// When a client disconnects, no goroutine remains; see expectNoGoroutines.
 	dial(t, s.Addr(), "host:wait-for-any-device", "").Close()
 }
 
-// blockedPhone runs commands that end with their context.
+// blockedPhone runs commands that end when their context is canceled.
 func blockedPhone(serial string) (*memoryPhone, *sync.WaitGroup) {
 	phone, running := newMemoryPhone(serial), new(sync.WaitGroup)
 	running.Add(1)
@@ -228,8 +229,8 @@ func TestServerInterruptsServices(t *testing.T) {
 	}
 }
 
-// TestServerInterruptsIdle: a file session that waits for a request is ended
-// too.
+// TestServerInterruptsIdle checks that a file session waiting for a request is
+// also ended.
 func TestServerInterruptsIdle(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("x")
@@ -277,9 +278,9 @@ func TestServerLifetime(t *testing.T) {
 	}
 }
 
-// TestServerLastBytes: an exit status arrives although the client has sent
-// input that nobody read. With such input, a plain close would destroy data in
-// flight.
+// TestServerLastBytes checks that an exit status arrives although the client
+// has sent input that nobody reads. With such input, a plain close would
+// destroy data in flight.
 func TestServerLastBytes(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("x")

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// stream is one open service, the same for both front ends. Reads come from one
-// goroutine; Read returns io.EOF when the peer has closed its side, which means
+// stream is one open service, the same for both front ends. One goroutine reads
+// from it; Read returns io.EOF when the peer has closed its side, which means
 // that it no longer expects an answer.
 type stream interface {
 	io.Reader
 	io.Writer
 	// Close ends the stream in order: written data reaches the peer, and Read
-	// ends soon.
+	// soon returns.
 	Close() error
 }
 
-// service is what a peer opened; run returns when it and everything that it
-// started have ended.
+// service is what a peer opened; run returns when the service and everything
+// that it started have ended.
 type service interface {
 	run(ctx context.Context, phone Phone, s stream)
 }
 
-// lookup finds a service by the name that the peer sent. A phone rejects
+// lookup returns the service with the name that the peer sent. A phone rejects
 // unknown services, which the peer reports as "closed".
 func lookup(id Identity, name string) (service, bool) {
 	kind, rest, found := strings.Cut(name, ":")
@@ -43,11 +43,11 @@ func lookup(id Identity, name string) (service, bool) {
 }
 
 // lookupShell parses the options between "shell" and the colon: v2, raw, pty
-// and TERM=x; others are ignored, like on a phone (ShellService in
+// and TERM=x; others are ignored, as on a phone (ShellService in
 // daemon/services.cpp).
 func lookupShell(id Identity, options, command string) (service, bool) {
-	// By default only the interactive shell has a terminal. Phones without the
-	// shell protocol provided one to every command.
+	// By default, only the interactive shell has a terminal. Phones without the
+	// shell protocol give every command one.
 	s := shellService{command: command, terminal: command == "" || !id.has(FeatureShell)}
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {

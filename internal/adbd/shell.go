@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Packets of the shell protocol: one byte of id, the length as 32 bits, the
-// data (shell_protocol.h).
+// Packets of the shell protocol: a one-byte id, a 32-bit length, and the data
+// (shell_protocol.h).
 const (
 	shellStdin      = 0
 	shellStdout     = 1
@@ -24,7 +24,7 @@ const (
 
 // shellService runs one command. With packets it uses the shell protocol;
 // without, both outputs are sent raw and mixed, without an exit status. With
-// terminal the outputs are mixed too, and processed as by a terminal.
+// terminal the outputs are also mixed, and processed as by a terminal.
 type shellService struct {
 	command  string
 	packets  bool
@@ -37,8 +37,8 @@ func (c shellService) run(ctx context.Context, phone Phone, s stream) {
 	in := newInlet()
 	var pump sync.WaitGroup
 	pump.Go(func() {
-		// The end of the peer's stream is the only sign that the peer no longer
-		// waits, so it is read for as long as the command runs.
+		// Only the end of the peer's stream shows that the peer has stopped
+		// waiting, so it is read as long as the command runs.
 		defer cancel()
 		defer in.finish()
 		if c.packets {
@@ -72,7 +72,7 @@ func (c shellService) outputs(out *outlet) (stdout, stderr io.Writer) {
 	return stdout, stderr
 }
 
-// readShellPackets passes the stdin packets of r to in until r ends. Window
+// readShellPackets passes the stdin packets in r to in until r ends. Window
 // sizes and unknown packets are skipped.
 func readShellPackets(r io.Reader, in *inlet) error {
 	var header [shellHeader]byte
@@ -94,8 +94,8 @@ func readShellPackets(r io.Reader, in *inlet) error {
 	}
 }
 
-// outlet accepts the outputs of one command, one write at a time. After it was
-// stopped, it accepts nothing.
+// outlet forwards the outputs of one command, one write at a time. Once
+// stopped, it rejects all writes.
 type outlet struct {
 	mu      sync.Mutex
 	w       io.Writer

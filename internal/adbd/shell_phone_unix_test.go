@@ -18,12 +18,13 @@ import (
 	"testing"
 )
 
-// shellPhone is this machine as a phone: /bin/sh for commands, a temporary
-// directory for files.
+// shellPhone presents this machine as a phone: /bin/sh for commands, a
+// temporary directory for files.
 type shellPhone struct {
 	*memoryPhone
 	root string
-	// cancelled counts the commands that ended because their context did.
+	// cancelled counts the commands that ended because their context was
+	// canceled.
 	cancelled atomic.Int32
 	running   atomic.Int32
 }

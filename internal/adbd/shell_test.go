@@ -154,8 +154,8 @@ func TestShellStdin(t *testing.T) {
 	}
 }
 
-// TestShellEnds: whatever a command leaves running is released, and can write
-// nothing after the exit status.
+// TestShellEnds checks that whatever a command leaves running is released and
+// can write nothing after the exit status.
 func TestShellEnds(t *testing.T) {
 	expectNoGoroutines(t)
 	var left sync.WaitGroup
@@ -233,7 +233,7 @@ func FuzzShellPackets(f *testing.F) {
 	})
 }
 
-// stdinOf parses input that is complete, like readShellPackets.
+// stdinOf parses complete input in the same way as readShellPackets.
 func stdinOf(data []byte) []byte {
 	var out []byte
 	for len(data) >= shellHeader && data[0] != shellCloseStdin {

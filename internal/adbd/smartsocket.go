@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// serverVersion is ADB_SERVER_VERSION of the releases 29 to 35. A client that
-// expects another version would kill the server and start its own.
+// serverVersion is the ADB_SERVER_VERSION of the releases 29 to 35. A client
+// that expects another version would kill the server and start its own.
 const serverVersion = 41
 
-// maxText is the longest text whose length four hex digits can represent.
+// maxText is the maximum length of a text, which four hex digits must
+// represent.
 const maxText = 0xffff
 
-// readRequest reads one smart-socket request: four hex digits of length, then
+// readRequest reads one smart-socket request: a length of four hex digits, then
 // the request. After an error the connection is unusable.
 func readRequest(r io.Reader) (string, error) {
 	var digits [4]byte
@@ -35,14 +36,15 @@ func readRequest(r io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// withLength puts the length, in four hex digits, before text. A text that is
-// too long is truncated, as in the adb server.
+// withLength prefixes text with its length in four hex digits. Like the adb
+// server, it truncates a text that is too long.
 func withLength(text string) string {
 	text = text[:min(len(text), maxText)]
 	return fmt.Sprintf("%04x%s", len(text), text)
 }
 
-// A transport is how a phone is connected; clients can request one kind.
+// A transport is how a phone is connected; clients can request a particular
+// kind.
 type transport int
 
 const (
@@ -53,8 +55,8 @@ const (
 
 var transportNames = map[string]transport{"any": transportAny, "usb": transportUSB, "local": transportLocal}
 
-// transportOf derives the kind from the serial: emulators and HOST:PORT are
-// local.
+// transportOf derives the kind of transport from the serial: emulators and
+// HOST:PORT are local.
 func transportOf(serial string) transport {
 	if strings.HasPrefix(serial, "emulator-") || hostPort(serial) == len(serial) {
 		return transportLocal
@@ -70,8 +72,8 @@ type target struct {
 }
 
 // parseHost splits a request of the host: family into the selected phone and
-// the requested service. known reports which serials exist, since a serial may
-// contain colons.
+// the requested service. known reports whether a serial exists, which matters
+// because a serial may contain colons.
 func parseHost(request string, known func(serial string) bool) (t target, service string, ok bool) {
 	family, rest, found := strings.Cut(request, ":")
 	if !found {
@@ -129,7 +131,7 @@ func hostPort(text string) int {
 	return end
 }
 
-// parseTransport parses what follows "transport" or "tport" in a request that
+// parseTransport parses the text after "transport" or "tport" in a request that
 // binds the connection to a phone.
 func parseTransport(service string) (t target, withID, ok bool) {
 	if rest, found := strings.CutPrefix(service, "tport:"); found {
@@ -151,8 +153,8 @@ func parseTransport(service string) (t target, withID, ok bool) {
 	return target{kind: kind}, false, found && known
 }
 
-// waitStates maps each state that wait-for can name to the states that satisfy
-// it; an empty list means any.
+// waitStates maps each state that a wait-for request can name to the states
+// that satisfy it; an empty list means any state.
 var waitStates = map[string][]string{
 	"device": {StateDevice}, "recovery": {"recovery"}, "rescue": {"rescue"},
 	"sideload": {"sideload"}, "bootloader": {"bootloader"}, "any": nil,
@@ -161,7 +163,7 @@ var waitStates = map[string][]string{
 // waitDisconnect waits for the phone to disappear.
 const waitDisconnect = "disconnect"
 
-// parseWait parses the part KIND-STATE of wait-for-KIND-STATE.
+// parseWait parses the KIND-STATE part of wait-for-KIND-STATE.
 func parseWait(text string) (kind transport, state string, ok bool) {
 	name, state, found := strings.Cut(text, "-")
 	kind, known := transportNames[name]

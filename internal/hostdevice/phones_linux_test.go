@@ -16,7 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/meminfo"
 )
 
-// simulated returns a phone whose app ended in two ways and is running again.
+// simulated returns a phone whose app has ended in two ways and is running
+// again.
 func simulated(t *testing.T, api int) *androidsim.Phone {
 	t.Helper()
 	p := androidsim.New(androidsim.Options{API: api, Apps: []androidsim.App{{
@@ -41,7 +42,7 @@ func ask(t *testing.T, p *androidsim.Phone, command string) string {
 	return out.String()
 }
 
-// dumped returns the output of dumpsys of the device.
+// dumped returns the output of the device's dumpsys.
 func dumped(t *testing.T, d *Device, args ...string) string {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -58,8 +59,8 @@ func dumped(t *testing.T, d *Device, args ...string) string {
 	return string(text)
 }
 
-// TestDumpsysLikeSimulatedPhone checks that both phones print the same text for
-// the same values, at each API level.
+// TestDumpsysLikeSimulatedPhone checks that, at each API level, both phones
+// print the same text for the same values.
 func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 	for api := 21; api <= 36; api++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,8 +117,8 @@ func checkExits(t *testing.T, d *Device, api int, want string) {
 	}
 }
 
-// checkTable compares the table of a layout with the numbers in the text. The
-// heap values are copied, and the objects are not compared, because they differ
+// checkTable compares the table for a layout with the numbers in the text. The
+// heap values are copied and the objects are not compared, because both differ
 // between the phones.
 func checkTable(t *testing.T, api int, want string) {
 	t.Helper()

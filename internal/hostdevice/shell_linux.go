@@ -15,12 +15,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// killed is the exit code of a command that signal 9 ended.
+// killed is the exit code of a command killed by signal 9.
 const killed = 128 + int(syscall.SIGKILL)
 
 // Shell runs a command line. As on a phone, background processes outlive the
 // command, and a process that keeps the outputs open prevents the command from
-// ending. When ctx ends, everything that the command started is ended.
+// ending. When ctx is canceled, everything that the command started is killed.
 func (d *Device) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int) {
 	if !d.enter() {
 		return killed
@@ -44,7 +44,7 @@ func (d *Device) Shell(ctx context.Context, command string, stdin io.Reader, std
 		if err != nil {
 			return d.notStarted(stderr, err)
 		}
-		// The copying ends with stdin, which may be later than the command.
+		// Copying ends when stdin ends, possibly after the command has ended.
 		go func() {
 			defer in.Close()
 			io.Copy(in, stdin)
@@ -65,7 +65,7 @@ func (d *Device) notStarted(stderr io.Writer, err error) int {
 }
 
 // killAgain is the interval at which a canceled command is killed again until
-// it has ended, because it may start processes meanwhile.
+// it has ended, because it may start processes in the meantime.
 const killAgain = 20 * time.Millisecond
 
 func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
@@ -81,8 +81,8 @@ func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
 		proctable.KillWithVariable(state.CommandVariable, token)
 		select {
 		case <-ended:
-			// Processes that had left the group and do not hold an output were
-			// ended by the last kill, unless they were started after it.
+			// The last kill ended the processes that had left the group and do
+			// not hold an output, except those started after it.
 			proctable.KillWithVariable(state.CommandVariable, token)
 			return killed
 		case <-time.After(killAgain):
@@ -108,10 +108,10 @@ func (d *Device) local(command string) string {
 	return replacePath(command, state.SharedDir, d.dir.Shared())
 }
 
-// shown reverses local, for messages.
+// shown reverses local for use in messages.
 func (d *Device) shown(text string) string { return replacePath(text, d.dir.Shared(), state.SharedDir) }
 
-// replacePath only replaces entire path elements: /data/local/tmpfile is a
+// replacePath replaces only entire path elements: /data/local/tmpfile is a
 // different file.
 func replacePath(text, from, to string) string {
 	var b strings.Builder

@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// The sync protocol can access /data/local/tmp, for reading and writing, and
-// /proc, for reading and only if the shell runs as the user that runs the
-// device. Other files of this machine do not belong to the phone.
+// The sync protocol can read and write /data/local/tmp. It can read /proc only
+// if the shell runs as the user that runs the device. Other files of this
+// machine do not belong to the phone.
 
 // Stat describes a file.
 func (d *Device) Stat(name string) (fs.FileInfo, error) {
@@ -28,7 +28,7 @@ func (d *Device) Stat(name string) (fs.FileInfo, error) {
 	return os.Stat(name)
 }
 
-// Lstat describes a file, or a symbolic link itself.
+// Lstat describes a file; it does not follow a symbolic link.
 func (d *Device) Lstat(name string) (fs.FileInfo, error) {
 	rel, ok := inShared(name)
 	if ok {
@@ -57,7 +57,7 @@ func (d *Device) Open(name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// open does not block until the other end of a fifo is opened.
+// open does not wait for another process to open the other end of a fifo.
 func (d *Device) open(name string) (*os.File, error) {
 	rel, ok := inShared(name)
 	if ok {
@@ -79,7 +79,7 @@ func (d *Device) ReadDir(name string) ([]fs.FileInfo, error) {
 	return f.Readdir(-1)
 }
 
-// Create makes a file in /data/local/tmp, with its parent directories.
+// Create creates a file in /data/local/tmp, with its parent directories.
 func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	rel, ok := inShared(name)
 	if !ok {
@@ -100,7 +100,7 @@ func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 }
 
 // lead creates a directory in /data/local/tmp, with its parents. Like files,
-// they belong to the shell, whose user adbd runs as on a phone.
+// they belong to the shell's user, as which adbd runs on a phone.
 func (d *Device) lead(rel string) error {
 	if rel == "." {
 		return nil
@@ -118,7 +118,7 @@ func (d *Device) lead(rel string) error {
 	return d.shared.Lchown(rel, d.options.ShellUID, -1)
 }
 
-// upload is a file that is being written.
+// upload is a file being written.
 type upload struct {
 	*os.File
 	root *os.Root

@@ -1,5 +1,5 @@
-// Package adbtest runs the real adb server for tests: on a port of its own,
-// with a home directory of its own, until the test ends.
+// Package adbtest runs the real adb server for a test, on its own port and with
+// its own home directory, until the test ends.
 //
 // It never uses the server on the default port 5037, never runs `adb
 // kill-server` and never lets the adb program start a server by itself.
@@ -32,13 +32,13 @@ const (
 	maxLog        = 1 << 20
 )
 
-// filesystem is the prefix of the address of a server that listens on a path.
+// filesystem is the address prefix of a server that listens on a path.
 const filesystem = "localfilesystem:"
 
 // Server is a running adb server.
 type Server struct {
-	// Addr is where the server listens, as host:port or localfilesystem:PATH;
-	// Port is the port alone, 0 for a path.
+	// Addr is the address at which the server listens, as host:port or
+	// localfilesystem:PATH; Port is the port alone, or 0 for a path.
 	Addr string
 	Port int
 
@@ -49,8 +49,8 @@ type Server struct {
 	ended   chan struct{}
 }
 
-// Program returns the path of the adb program. If it is missing, the test is
-// skipped; see recorded.Missing.
+// Program returns the path of the adb program. If the program is missing, the
+// test is skipped; see recorded.Missing.
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("adb")
@@ -61,8 +61,8 @@ func Program(t testing.TB) string {
 }
 
 // StartServer starts a server and waits until it answers. The test's cleanup
-// ends the server and waits until it has exited. On Linux the server is also
-// killed if the test binary is killed before its cleanups.
+// stops the server and waits until it has exited. On Linux the server is also
+// killed if the test binary is killed before its cleanups run.
 func StartServer(t testing.TB) *Server {
 	t.Helper()
 	s, err := startAnew(Program(t), environment(t.TempDir()))
@@ -73,8 +73,8 @@ func StartServer(t testing.TB) *Server {
 	return s
 }
 
-// startAnew tries one free port after another, since another process may take a
-// port first.
+// startAnew tries free ports one after another, since another process may take
+// a port first.
 func startAnew(program string, env []string) (*Server, error) {
 	var failures []string
 	for range starts {
@@ -87,8 +87,8 @@ func startAnew(program string, env []string) (*Server, error) {
 	return nil, errors.New(strings.Join(failures, "; "))
 }
 
-// At returns a server that the caller starts and ends, at addr: HOST:PORT, or
-// localfilesystem:PATH. Kill and Restart do not apply to it.
+// At returns a server at addr (HOST:PORT or localfilesystem:PATH) that the
+// caller starts and stops. Kill and Restart must not be used with it.
 func At(t testing.TB, addr string) *Server {
 	t.Helper()
 	return &Server{Addr: addr, program: Program(t), env: environment(t.TempDir()), log: new(logBuffer)}
@@ -108,8 +108,9 @@ func environment(home string) []string {
 	}
 	return append(env,
 		"HOME="+home, "ANDROID_SDK_HOME="+home, "TMPDIR="+home,
-		// The scan for emulators on ports 5555 to 5585 of this machine would
-		// find emulators of other tests or of the developer.
+		// Without this, the server's scan for emulators on ports 5555 to 5585
+		// of this machine would find emulators of other tests or of the
+		// developer.
 		"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
 	)
 }
@@ -131,7 +132,8 @@ func (s *Server) run() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	s.cancel, s.ended = cancel, ended
-	// The server of release 29 listens on no host name except localhost.
+	// The server of release 29 accepts no host name except localhost as its
+	// address.
 	cmd := exec.CommandContext(ctx, s.program, "-L", fmt.Sprintf("tcp:localhost:%d", s.Port), "server", "nodaemon")
 	cmd.Env = s.env
 	cmd.Stdout, cmd.Stderr = s.log, s.log
@@ -150,12 +152,12 @@ func (s *Server) run() error {
 	return nil
 }
 
-// Kill ends the server immediately, like a crash. Do not call it concurrently
-// with Restart.
+// Kill kills the server immediately, as in a crash. It must not be called
+// concurrently with Restart.
 func (s *Server) Kill() { s.stop() }
 
-// Restart starts another server at the address of a killed one. The new server
-// has no devices that were added by `adb connect`.
+// Restart starts a new server at the address of a killed one. The new server
+// does not know the devices that were added by `adb connect`.
 func (s *Server) Restart() error {
 	var err error
 	for range starts {
@@ -166,8 +168,8 @@ func (s *Server) Restart() error {
 	return fmt.Errorf("restart the adb server: %w", err)
 }
 
-// freePort asks the kernel. Another process may take the port before the server
-// binds it; the server then exits and start is called again.
+// freePort gets a free port from the kernel. Another process may take the port
+// before the server binds it; the server then exits and start is called again.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -187,8 +189,8 @@ func (s *Server) waitReady() error {
 		default:
 		}
 		if err == nil {
-			// A foreign server that holds the port would answer too, while our
-			// server is about to fail to bind it.
+			// An unrelated server that holds the port would answer too, while
+			// our server is about to fail to bind it.
 			select {
 			case <-s.ended:
 				return fmt.Errorf("the server on %s exited immediately", s.Addr)
@@ -212,7 +214,7 @@ func (s *Server) stop() {
 func (s *Server) Log() string { return s.log.String() }
 
 // Command prepares the adb program as a client of this server; args follow the
-// word adb. It ends with ctx.
+// word adb. The program is killed when ctx is done.
 func (s *Server) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return Client(ctx, s.program, s.env, s.Addr, args...)
 }
@@ -229,22 +231,22 @@ func Client(ctx context.Context, program string, env []string, addr string, args
 }
 
 // Environment returns the variables that keep an adb client from using the
-// caller's home and the default server.
+// caller's home directory and the default server.
 func Environment(t testing.TB) []string {
 	t.Helper()
 	return environment(t.TempDir())
 }
 
 // Connect makes the server connect to the device daemon at addr (host:port) and
-// waits until it is in the state "device". It returns the serial, which is
-// addr. The test's cleanup disconnects it.
+// waits until the device is in the state "device". It returns the serial, which
+// is addr. The test's cleanup disconnects the device.
 func (s *Server) Connect(t testing.TB, addr string) (serial string) {
 	t.Helper()
 	return s.ConnectState(t, addr, "device")
 }
 
-// ConnectState is Connect for a device that is expected in another state, such
-// as "unauthorized" or "offline".
+// ConnectState is like Connect, for a device that is expected in another state,
+// such as "unauthorized" or "offline".
 func (s *Server) ConnectState(t testing.TB, addr, state string) (serial string) {
 	t.Helper()
 	answer, err := s.Ask("host:connect:" + addr)
@@ -265,8 +267,8 @@ func (s *Server) ConnectState(t testing.TB, addr, state string) (serial string) 
 	}
 }
 
-// disconnect requests that the server remove a device, and waits until it has:
-// the server answers while the device is still listed, as offline.
+// disconnect requests that the server remove a device and waits until it has
+// done so: the server answers while it still lists the device as offline.
 func (s *Server) disconnect(addr string) {
 	if _, err := s.Ask("host:disconnect:" + addr); err != nil {
 		return
@@ -278,7 +280,7 @@ func (s *Server) disconnect(addr string) {
 	}
 }
 
-// State returns the state of a device as in `adb devices`, or "" if the server
+// State returns the state of a device in `adb devices`, or "" if the server
 // does not list it.
 func (s *Server) State(serial string) (string, error) {
 	list, err := s.Ask("host:devices")
@@ -300,7 +302,7 @@ func (s *Server) Ask(request string) (string, error) {
 	return Ask(s.Addr, request)
 }
 
-// Ask sends one host request to the adb server at addr, see Server.Ask.
+// Ask sends one host request to the adb server at addr; see Server.Ask.
 func Ask(addr, request string) (string, error) {
 	network := "tcp"
 	if path, ok := strings.CutPrefix(addr, filesystem); ok {
@@ -342,7 +344,7 @@ func readText(r io.Reader) (string, error) {
 	return string(text), err
 }
 
-// logBuffer keeps the first part of a server's output.
+// logBuffer stores the beginning of a server's output.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

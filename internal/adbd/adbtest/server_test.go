@@ -12,7 +12,7 @@ func TestStartServer(t *testing.T) {
 	t.Run("lives", func(t *testing.T) {
 		s := StartServer(t)
 		addr = s.Addr
-		// 0x29 = 41 is ADB_SERVER_VERSION of every release from 29 to 35.
+		// 0x29 = 41 is the ADB_SERVER_VERSION of every release from 29 to 35.
 		if got, err := s.Ask("host:version"); got != "0029" || err != nil {
 			t.Errorf("host:version = %q, %v; want 0029", got, err)
 		}
@@ -45,8 +45,8 @@ func TestServersBesideEachOther(t *testing.T) {
 	)
 	for range 4 {
 		wg.Go(func() {
-			// Two servers with the same home may both find no .android and try
-			// to create it: one of them then exits.
+			// If two servers with the same home find no .android directory,
+			// both try to create it and one of them exits.
 			s, err := startAnew(Program(t), environment(t.TempDir()))
 			if err != nil {
 				t.Error(err)

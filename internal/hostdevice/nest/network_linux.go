@@ -6,15 +6,15 @@ import (
 	"unsafe"
 )
 
-// ifreq is the kernel's struct for requests about an interface (netdevice(7)).
+// ifreq is the kernel's struct for interface requests (netdevice(7)).
 type ifreq struct {
 	name  [syscall.IFNAMSIZ]byte
 	flags uint16
 	_     [22]byte
 }
 
-// raiseLoopback enables the loopback of a new network, which exists but is
-// down.
+// raiseLoopback enables the loopback interface of a new network, which exists
+// but is down.
 func raiseLoopback() error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -35,16 +35,16 @@ const (
 	seccompAllow      = 0x7fff0000
 	seccompErrno      = 0x00050000
 	afVsock           = 40
-	// Offsets in struct seccomp_data (seccomp(2)). For the first argument, it
-	// is the offset of the low half on little-endian machines, which all of
-	// Android's are.
+	// Offsets in struct seccomp_data (seccomp(2)). For the first argument, this
+	// is the offset of the low half on little-endian machines; all of Android's
+	// are little-endian.
 	dataNumber   = 0
 	dataArgument = 16
 )
 
 // forbidVsock prevents this thread and its children from opening sockets to the
-// hypervisor and to other machines on it. adbd also listens on such sockets,
-// and a network namespace does not isolate them.
+// hypervisor and, through it, to other virtual machines. adbd also listens on
+// such sockets, and a network namespace does not isolate them.
 func forbidVsock() error {
 	const load, equal, give = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS,
 		syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K, syscall.BPF_RET | syscall.BPF_K

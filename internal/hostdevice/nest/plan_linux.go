@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// Plan describes a nest.
+// Plan describes the file system and the programs of a nest.
 type Plan struct {
 	// Root is an empty directory in which the phone's root is assembled.
 	Root string
-	// Binds are mounted into the root, in this order.
+	// Binds are mounted into the root in this order.
 	Binds []Bind
 	// Server is the adb server; its path is on this machine. Daemon is adbd;
 	// its path is on the phone.
 	Server, Daemon Command
 }
 
-// Bind mounts a directory or a file of this machine at a path of the phone.
+// Bind mounts a directory or file of this machine at a path on the phone.
 type Bind struct{ From, To string }
 
 // Command is a program that runs as long as the nest.
@@ -30,7 +30,7 @@ type Command struct {
 	Groups    []uint32
 }
 
-// Arg encodes the plan as an argument for Run.
+// Arg encodes the plan as a command-line argument for Run.
 func (p Plan) Arg() (string, error) {
 	text, err := json.Marshal(p)
 	return string(text), err
@@ -55,8 +55,8 @@ func Run(args []string) int {
 }
 
 func (p Plan) run() error {
-	// Children end when the thread that started them ends, and they inherit its
-	// filter.
+	// Children die with the thread that started them, and they inherit its
+	// seccomp filter.
 	runtime.LockOSThread()
 	if err := raiseLoopback(); err != nil {
 		return fmt.Errorf("start loopback interface: %w", err)

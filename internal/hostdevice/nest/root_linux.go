@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// phones are the directories of the root that exist only on a phone.
+// phones lists the directories of the root that exist only on a phone.
 var phones = map[string]bool{"apex": true, "data": true, "system": true}
 
 // makeRoot assembles the phone's root from this machine's directories. It is
-// visible only in this namespace.
+// visible only in this mount namespace.
 func (p Plan) makeRoot() error {
-	// Mounts of this namespace must not propagate to the namespace that it was
-	// copied from.
+	// Mounts in this namespace must not propagate to the namespace from which
+	// it was copied.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
 	if err := syscall.Mount("tmpfs", p.Root, "tmpfs", syscall.MS_NOSUID, "mode=755,size=1m"); err != nil {
 		return fmt.Errorf("mount root: %w", err)
 	}
-	// The new root is in a directory that will be mounted in it.
+	// The new root is in a directory that will be mounted inside it.
 	if err := syscall.Mount("", p.Root, "", syscall.MS_UNBINDABLE, ""); err != nil {
 		return fmt.Errorf("mount root: %w", err)
 	}
@@ -65,7 +65,7 @@ func (p Plan) showMachine() error {
 	return nil
 }
 
-// bind mounts From at To. Missing directories of To are created; From must
+// bind mounts From at To. It creates missing directories of To; From must
 // exist.
 func (p Plan) bind(b Bind) error {
 	to := filepath.Join(p.Root, b.To)

@@ -1,8 +1,9 @@
-// Package state is the data that a host device keeps on disk for its commands:
-// the layout of its directory, its properties, its clock and its log.
+// Package state reads and writes the data that a host device keeps on disk for
+// its commands: the layout of its directory, its properties, its clock and its
+// log.
 //
-// The device writes it and its commands read it. Everything is plain text, so
-// that starting a command costs no more than opening a small file.
+// The device writes the data and its commands read it. Everything is plain
+// text, so a command can start after opening one small file.
 package state
 
 import (
@@ -15,7 +16,7 @@ import (
 
 // Variable is the environment variable that contains the directory of the
 // device to which a command belongs. Its value differs between devices, so it
-// also identifies the processes of a device.
+// also identifies a device's processes.
 const Variable = "LEAKGATE_HOSTDEVICE"
 
 // CommandVariable is the environment variable with a number, unique on this
@@ -26,32 +27,33 @@ const CommandVariable = "LEAKGATE_HOSTDEVICE_COMMAND"
 // process of the app may open.
 const FilesVariable = "LEAKGATE_HOSTDEVICE_FILES"
 
-// SharedDir is the only directory of a phone that everyone may write.
+// SharedDir is the only directory on a phone to which every user may write.
 const SharedDir = "/data/local/tmp"
 
-// Dir is the directory of a device.
+// Dir is the path of a device's directory.
 type Dir string
 
 // Bin contains the commands, Shared corresponds to /data/local/tmp, App
-// contains the classes of the app, Home is the app's own directory, and Log
-// contains the output of the app's processes.
+// contains the app's classes, Home is the app's own directory, and Log contains
+// the output of the app's processes.
 func (d Dir) Bin() string    { return filepath.Join(string(d), "bin") }
 func (d Dir) Shared() string { return filepath.Join(string(d), "tmp") }
 func (d Dir) App() string    { return filepath.Join(string(d), "app") }
 func (d Dir) Home() string   { return filepath.Join(string(d), "home") }
 func (d Dir) Log() string    { return filepath.Join(string(d), "log") }
 
-// Nest is the directory of the nest's files.
+// Nest returns the directory that contains the nest's files.
 func (d Dir) Nest() string { return filepath.Join(string(d), "nest") }
 
-// Control is the socket of the device.
+// Control returns the path of the device's socket.
 func (d Dir) Control() string { return filepath.Join(string(d), "control") }
 
 func (d Dir) properties() string { return filepath.Join(string(d), "build.prop") }
 func (d Dir) clock() string      { return filepath.Join(string(d), "clock") }
 
-// AttachSocket is the socket that a Java virtual machine opens for jcmd, and
-// leaves behind when it is killed (HotSpot attachListener_posix.cpp).
+// AttachSocket returns the path of the socket that a Java virtual machine opens
+// for jcmd and leaves behind if it is killed (HotSpot
+// attachListener_posix.cpp).
 func AttachSocket(pid int) string { return fmt.Sprintf("/tmp/.java_pid%d", pid) }
 
 // Current returns the directory of the device that started this process.
@@ -67,7 +69,7 @@ func Current() (Dir, error) {
 type Property struct{ Key, Value string }
 
 // WriteProperties saves the properties that getprop prints. Keys and values
-// must not contain a line end.
+// must not contain a newline.
 func (d Dir) WriteProperties(list []Property) error {
 	var b strings.Builder
 	for _, p := range list {
@@ -82,7 +84,7 @@ func (d Dir) WriteProperties(list []Property) error {
 	return nil
 }
 
-// Properties reads what WriteProperties saved, in the same order.
+// Properties returns what WriteProperties saved, in the same order.
 func (d Dir) Properties() ([]Property, error) {
 	text, err := os.ReadFile(d.properties())
 	if err != nil {
@@ -96,7 +98,7 @@ func (d Dir) Properties() ([]Property, error) {
 	return list, nil
 }
 
-// API reads the API level of the device.
+// API returns the API level of the device.
 func (d Dir) API() (int, error) {
 	text, err := d.Property("ro.build.version.sdk")
 	if err != nil {
@@ -109,8 +111,8 @@ func (d Dir) API() (int, error) {
 	return api, nil
 }
 
-// Property returns the value of a property, empty if it is unknown, like
-// getprop.
+// Property returns the value of a property or, like getprop, "" if it is
+// unknown.
 func (d Dir) Property(key string) (string, error) {
 	list, err := d.Properties()
 	if err != nil {
