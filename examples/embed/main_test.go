@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shop returns a phone whose app leaks a screen now and then.
+// shop returns a phone whose app occasionally leaks a screen.
 func shop() *androidsim.Phone {
 	healthy := []androidsim.Model{androidsim.Typical()}
 	return androidsim.New(androidsim.Options{
@@ -49,9 +49,9 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// end is the way in which a run ends.
+// end is how a run ends.
 type end struct {
-	after   time.Duration // time of the call of happens
+	after   time.Duration // when happens was called
 	happens func(interrupt func(), server *adbd.Server)
 	exit    int
 	stopped string

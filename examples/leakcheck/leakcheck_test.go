@@ -78,8 +78,7 @@ var _ = Describe("the cart", leaks.Check(), func() {
 			back(ctx)
 		})
 
-	// LegacyActivity leaks, too, and accepted.yaml lists it for the entire
-	// suite.
+	// LegacyActivity leaks too; accepted.yaml lists it for the entire suite.
 	It("opens the legacy page", func(ctx SpecContext) {
 		open(ctx, "LegacyActivity")
 		back(ctx)

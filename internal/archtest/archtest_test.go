@@ -34,7 +34,7 @@ func root(t *testing.T) string {
 
 // TestLaw checks the project against docs/architecture.md. If it fails, either
 // the tree or the page is wrong: decide which, and give the reason in the
-// change.
+// commit.
 func TestLaw(t *testing.T) {
 	dir := root(t)
 	page, err := os.ReadFile(filepath.Join(dir, "docs", "architecture.md"))
@@ -55,7 +55,8 @@ func TestLaw(t *testing.T) {
 }
 
 // TestTreeAgainstBuild compares ReadTree with the go command's own parser for
-// this system; ReadTree may find more imports, but not fewer.
+// this system; ReadTree may find more imports, but must find all that the go
+// command finds.
 func TestTreeAgainstBuild(t *testing.T) {
 	dir := root(t)
 	tree, err := ReadTree(os.DirFS(dir))
@@ -65,7 +66,7 @@ func TestTreeAgainstBuild(t *testing.T) {
 	for folder, p := range tree {
 		built, err := build.ImportDir(filepath.Join(dir, filepath.FromSlash(folder)), 0)
 		if _, none := errors.AsType[*build.NoGoError](err); none {
-			continue // all of its files are for other systems
+			continue // all of the package's files are for other systems
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -13,11 +13,11 @@ type Law struct {
 	// Allowed maps the directory of each package of the project to the packages
 	// of the project that it may import.
 	Allowed map[string][]string
-	// Leaves are the packages that import no package of the project and that
+	// Leaves lists the packages that import no package of the project and that
 	// every package may import.
 	Leaves map[string]bool
 	// Homes maps the import path of each third-party package to the only
-	// directory that may import it; its subdirectories may, too.
+	// directory that may import it; its subdirectories may import it too.
 	Homes map[string]string
 }
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// allowedLicenses are the licenses that CONTRIBUTING.md allows, each with words
-// that only that license contains.
+// allowedLicenses holds the licenses that CONTRIBUTING.md allows, each with
+// words that only that license contains.
 var allowedLicenses = []struct {
 	name  string
 	words *regexp.Regexp
@@ -26,12 +26,12 @@ var allowedLicenses = []struct {
 		regexp.MustCompile(`Permission to use, copy, modify, and(/or)? distribute this software for any\s+purpose`)},
 }
 
-// refused are words of licenses whose conditions go beyond a notice.
+// refused holds words of licenses whose conditions require more than a notice.
 var refused = regexp.MustCompile(
 	`(?i)GNU (AFFERO |LESSER )?GENERAL PUBLIC|Mozilla Public|Business Source|Server Side Public|Commons Clause`)
 
-// licenseOf returns the name of the allowed license that a text contains, or
-// "".
+// licenseOf returns the name of the allowed license that a text contains, or ""
+// if there is none.
 func licenseOf(text string) string {
 	for _, l := range allowedLicenses {
 		if l.words.MatchString(text) && !refused.MatchString(text) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// forbidden are package names that do not describe the content, so that such a
-// package would collect unrelated code over time.
+// forbidden holds package names that do not describe the content of a package:
+// such a package would collect unrelated code over time.
 var forbidden = []string{
 	"base", "common", "core", "helper", "helpers", "lib", "manager", "managers", "misc",
 	"model", "models", "shared", "types", "util", "utils",
@@ -17,8 +17,8 @@ var forbidden = []string{
 // layer is one of the parts of the tree, lowest first.
 type layer struct {
 	folders []string
-	// mayImport are the other directories that the layer may import from. The
-	// layer rules do not restrict imports within one directory.
+	// mayImport lists the other directories from which the layer may import.
+	// The layer rules do not restrict imports within one directory.
 	mayImport []string
 }
 
@@ -36,13 +36,13 @@ var layers = []layer{
 	{folders: []string{"tools"}, mayImport: []string{"internal"}},
 }
 
-// product are the directories whose packages may also be in internal/FOLDER/.
+// product lists the directories whose packages may also be in internal/FOLDER/.
 var product = []string{"detector", "analysis", "capture", "reporters", "harness"}
 
-// Violation is one violation of the rules.
+// Violation is one place where the tree violates the rules.
 type Violation struct {
 	Rule string // a word that identifies the rule
-	Text string // what is wrong, where, and what to do
+	Text string // what is wrong, where, and how to fix it
 }
 
 func (v Violation) String() string { return v.Rule + ": " + v.Text }
@@ -87,7 +87,7 @@ func (c *checker) own(imported string) (string, bool) {
 	return strings.CutPrefix(imported, c.module+"/")
 }
 
-// lists checks that the page lists exactly the existing packages.
+// lists checks that the page lists exactly the packages that exist.
 func (c *checker) lists() {
 	for _, folder := range sortedKeys(c.tree) {
 		if _, ok := c.law.Allowed[folder]; !ok {
@@ -102,7 +102,8 @@ func (c *checker) lists() {
 }
 
 // leaves checks that each leaf is internal and imports no package of the
-// project. A leaf needs no permission to be imported, so no line may name one.
+// project. Every package may import a leaf without permission, so no line may
+// name one.
 func (c *checker) leaves() {
 	for _, leaf := range sortedKeys(c.law.Leaves) {
 		if !within(leaf, "internal") {
@@ -155,7 +156,7 @@ func (c *checker) comment(p *Package) {
 	}
 }
 
-// imported checks one import of the files that are built.
+// imported checks one import of the files that are not tests.
 func (c *checker) imported(p *Package, imported, file string, used map[string]bool) {
 	target, own := c.own(imported)
 	if !own {
@@ -179,9 +180,9 @@ func (c *checker) imported(p *Package, imported, file string, used map[string]bo
 	c.layered(p.Folder, target, file)
 }
 
-// importedByTest checks one import of test files. Without a line in the page, a
-// test may import every internal package, to set up what it tests, and every
-// package that its layer may import, including parents and children.
+// importedByTest checks one import of test files. Even if the page has no line
+// about it, a test may import every internal package, to set up what it tests,
+// and every package that its layer may import, including parents and children.
 func (c *checker) importedByTest(p *Package, imported, file string, used map[string]bool) {
 	target, own := c.own(imported)
 	switch {
@@ -193,7 +194,7 @@ func (c *checker) importedByTest(p *Package, imported, file string, used map[str
 }
 
 // reaches reports whether a package imports another one, directly or
-// indirectly. The compiler detects cycles as well, but not cycles across two
+// indirectly. The compiler detects cycles too, but not cycles that span two
 // build tags.
 func (c *checker) reaches(from, target string) bool {
 	seen := map[string]bool{}
@@ -227,7 +228,7 @@ func (c *checker) layered(importer, target, file string) {
 	c.add("layer", "%s imports %s: nothing in %s may import from %s", file, target, room(importer), room(target))
 }
 
-// foreign checks that a third-party package is only imported in its home.
+// foreign checks that a third-party package is imported only in its home.
 func (c *checker) foreign(p *Package, imported, file string, used map[string]bool) {
 	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
 		return // the standard library
@@ -239,14 +240,14 @@ func (c *checker) foreign(p *Package, imported, file string, used map[string]boo
 	}
 	used[line] = true
 	if room(p.Folder) == "examples" {
-		return // it represents a user, who may import anything
+		return // it represents a user, who may import any package
 	}
 	if !within(p.Folder, home) {
 		c.add("home", "%s imports %s, whose home is %s", file, imported, home)
 	}
 }
 
-// unused checks that the page only allows imports that exist; otherwise it
+// unused checks that the page allows only imports that exist; otherwise it
 // would not describe the tree.
 func (c *checker) unused(used map[string]bool) {
 	for _, folder := range sortedKeys(c.law.Allowed) {
@@ -264,10 +265,10 @@ func (c *checker) unused(used map[string]bool) {
 }
 
 // room returns the directory of a layer that a package belongs to. It is the
-// first part of the package's path, or the second if that is a part of the
-// product: internal/analysis/heap belongs to analysis. Such packages are below
-// internal at the root because other programs may not import them, but other
-// parts of leakgate do.
+// first element of the package's path or, if that is internal and the second
+// element is a part of the product, the second: internal/analysis/heap belongs
+// to analysis. Such packages are below internal at the root because other
+// programs may not import them, but other parts of leakgate do.
 func room(folder string) string {
 	parts := strings.Split(folder, "/")
 	if parts[0] == "internal" && len(parts) > 1 && slices.Contains(product, parts[1]) {
@@ -288,12 +289,12 @@ func layerOf(folder string) *layer {
 // above reports whether a directory contains another one.
 func above(folder, other string) bool { return folder != other && within(other, folder) }
 
-// isProgram reports whether a package is a program. No package imports a
+// isProgram reports whether a package is a program. No package may import a
 // program, wherever its directory is.
 func isProgram(p *Package) bool { return p.Name == "main" }
 
-// isTestSupport reports whether a package is named x/xtest, which helps the
-// tests of x and of its users, like net/http/httptest.
+// isTestSupport reports whether a package has a name of the form x/xtest. Such
+// a package helps the tests of x and of its users, as net/http/httptest does.
 func isTestSupport(folder string) bool {
 	return path.Base(folder) == path.Base(path.Dir(folder))+"test"
 }

@@ -14,11 +14,13 @@ import (
 )
 
 // elsewhere lists the files of serial packages that start goroutines
-// nevertheless, with the package whose tests run them with the race detector.
+// nevertheless, each with the package whose tests run the file with the race
+// detector.
 var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate", "analysis/finding.go": "./cmd/leakgate"}
 
 // TestSerialPackages checks that the packages that the Makefile tests without
-// the race detector, because they use a single goroutine, start no other one.
+// the race detector start no goroutines: they are excluded because they use a
+// single one.
 func TestSerialPackages(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
 	if err != nil {
@@ -96,7 +98,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// foldersThatAsk contain a file that is only built with the race detector.
+// foldersThatAsk returns the directories with a file that is built only with
+// the race detector.
 func foldersThatAsk(t *testing.T) []string {
 	t.Helper()
 	var out []string

@@ -15,8 +15,8 @@ import (
 	"testing/fstest"
 )
 
-// sizeLimits bound the types of packages in which a single type used to do
-// everything: a type above the limit has more than one purpose.
+// sizeLimits holds the limits for the types of packages in which a single type
+// used to do everything: a type above the limit has more than one purpose.
 var sizeLimits = []struct {
 	folder          string
 	methods, fields int
@@ -39,7 +39,7 @@ func TestTypeSizes(t *testing.T) {
 	}
 }
 
-// typeSize counts the methods and the struct fields of a type.
+// typeSize is the number of methods and the number of struct fields of a type.
 type typeSize struct{ methods, fields int }
 
 // oversized returns a line for each type above a limit.
@@ -55,8 +55,8 @@ func oversized(sizes map[string]typeSize, methods, fields int) []string {
 }
 
 // typeSizes returns the sizes of the types of a package, without its tests.
-// Files for different systems are counted separately: if several declare the
-// same type, the largest size is used.
+// Files for different systems are counted separately: if several of them
+// declare the same type, the largest size is used.
 func typeSizes(tree fs.FS, folder string) (map[string]typeSize, error) {
 	names, err := fs.Glob(tree, path.Join(folder, "*.go"))
 	if err != nil {
@@ -118,7 +118,8 @@ func addFields(sizes map[string]typeSize, decl *ast.GenDecl) {
 	}
 }
 
-// receiver returns the name of the type of a method, "" for a function.
+// receiver returns the name of the receiver's type of a method, or "" for a
+// function.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return ""
@@ -140,8 +141,8 @@ func receiver(f *ast.FuncDecl) string {
 	return name.Name
 }
 
-// TestTypeSizesFails checks that a type above a limit is found and a type at
-// the limit is not.
+// TestTypeSizesFails checks that a type above a limit is found and that a type
+// at the limit is not.
 func TestTypeSizesFails(t *testing.T) {
 	tree := fstest.MapFS{
 		"p/a.go": {Data: []byte(`package p

@@ -20,12 +20,12 @@ const (
 	layerE2E  = "e2e"  // e2e
 )
 
-// maxReal is how many tests in CI may depend on real time, because each of them
-// may fail by chance.
+// maxReal is the maximum number of tests in CI that may depend on real time:
+// each of them may fail by chance.
 const maxReal = 27
 
-// worldly are the functions with which a test waits for the wall clock, opens a
-// socket or starts a program.
+// worldly lists the functions with which a test waits for the wall clock, opens
+// a socket or starts a program.
 var worldly = map[string]string{
 	"time.Sleep": "sleep", "time.After": "sleep", "time.Tick": "sleep", "time.NewTimer": "sleep",
 	"time.NewTicker": "sleep", "time.AfterFunc": "sleep",
@@ -44,12 +44,12 @@ type TestFile struct {
 	Path  string
 	Layer string
 	Tests []string
-	// Does contains the kinds of worldly calls in the file, with one position
-	// of each; Excused contains the kinds that the file declares.
+	// Does holds the kinds of worldly calls in the file, with one position of
+	// each; Excused holds the kinds that the file declares.
 	Does    map[string]string
 	Excused []string
-	// Bubbles reports whether the file imports testing/synctest, so its sleeps
-	// are assumed to be virtual.
+	// Bubbles reports whether the file imports testing/synctest, in which case
+	// its sleeps are assumed to be virtual.
 	Bubbles bool
 }
 

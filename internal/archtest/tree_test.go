@@ -17,15 +17,15 @@ type Package struct {
 	Folder string
 	// Name is the name in its package clauses, without the suffix _test.
 	Name string
-	// Doc is the package comment, from whichever file contains it.
+	// Doc is the package comment, from the file that contains it.
 	Doc string
-	// Imports and TestImports are the import paths of its files and of its test
-	// files, each with one of the files that import it.
+	// Imports and TestImports hold the import paths of the package's files and
+	// of its test files, each with one of the files that import it.
 	Imports, TestImports map[string]string
 }
 
-// onlyTests reports whether a package only contains tests, so that it cannot be
-// imported.
+// onlyTests reports whether a package contains only tests, in which case it
+// cannot be imported.
 func (p Package) onlyTests() bool { return p.Imports == nil }
 
 // ReadTree reads every Go file below the root of a module, for every system and

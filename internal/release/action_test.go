@@ -21,7 +21,7 @@ import (
 )
 
 // fakeLeakgate replaces the program of a release. It prints its arguments and
-// writes the files that the commands write.
+// writes the files that the real commands write.
 const fakeLeakgate = `#!/usr/bin/env bash
 echo "CALL $*"
 echo "ENV token=${LEAKGATE_GITHUB_TOKEN:-none} mapping=${LEAKGATE_APP_MAPPING:-} accepted=${LEAKGATE_GATE_ACCEPTED:-} store=${LEAKGATE_BASELINE_STORE:-}"
@@ -50,20 +50,20 @@ baseline)
 esac
 `
 
-// fakeReleases serves a releases page like GitHub: existing versions, and the
-// latest version.
+// fakeReleases serves a releases page as GitHub does: the existing versions,
+// and the latest version.
 type fakeReleases struct {
 	mu       sync.Mutex
 	latest   string
 	versions []string
 	program  []byte                      // in the archive
-	archive  []byte                      // created when it is requested
+	archive  []byte                      // created the first time it is requested
 	damage   func(archive []byte) []byte // the response to a download
 	sums     func(sums string) string
 	asked    []string
 }
 
-// requests are the requested paths.
+// requests holds the requested paths.
 func (f *fakeReleases) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +105,7 @@ func (f *fakeReleases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// programArchive returns an archive with the same layout as goreleaser's.
+// programArchive returns an archive with the layout of goreleaser's archives.
 func programArchive(program []byte) []byte {
 	var packed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
@@ -141,8 +141,8 @@ func v1() *fakeReleases {
 	}
 }
 
-// calls are the command lines of the program; the runner's directory is
-// replaced with TEMP.
+// calls returns the command lines of the program; in them, the runner's
+// directory is replaced with TEMP.
 func (r *runner) calls() []string {
 	var out []string
 	for line := range strings.Lines(r.log.String()) {
@@ -153,7 +153,7 @@ func (r *runner) calls() []string {
 	return out
 }
 
-// Each kind of input leads to the right command line.
+// Each kind of input results in the right command line.
 func TestActionCommands(t *testing.T) {
 	for name, c := range map[string]struct {
 		inputs map[string]string
@@ -216,7 +216,7 @@ func TestActionCommands(t *testing.T) {
 	}
 }
 
-// The action fails if inputs contradict each other or there is nothing to
+// The action fails if inputs contradict each other or if there is nothing to
 // judge.
 func TestActionRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -430,7 +430,7 @@ func TestActionVersions(t *testing.T) {
 			if len(r.path) == 0 || !strings.HasPrefix(r.path[0], r.temp) {
 				t.Errorf("PATH begins with %q", r.path)
 			}
-			// A second use in the same job downloads nothing.
+			// A second use of the action in the same job downloads nothing.
 			before := len(f.requests())
 			if again := r.run(); !again || len(f.requests()) != before {
 				t.Errorf("requested %q again", f.requests()[before:])
@@ -469,7 +469,7 @@ func TestActionFromSource(t *testing.T) {
 	}
 }
 
-// Only a file that checksums.txt lists is run.
+// A file is run only if checksums.txt lists it.
 func TestActionChecksums(t *testing.T) {
 	for name, f := range map[string]func(*fakeReleases){
 		"changed archive": func(f *fakeReleases) {

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// commandLine is a call of leakgate in a script or an example: the command with
-// its subcommand, as in "baseline update".
+// commandLine is a call of leakgate in a script or an example. The command
+// includes its subcommand, as in "baseline update".
 type commandLine struct {
 	place string
 	verbs []string
@@ -26,9 +26,9 @@ type commandLine struct {
 }
 
 var (
-	// shown is a command in the text of a page or a comment.
+	// shown matches a command in the text of a page or a comment.
 	shown = regexp.MustCompile("`leakgate ([^`]+)`")
-	// typed is a line of a script, or a block of Markdown.
+	// typed matches a line of a script, or of a block of Markdown.
 	typed = regexp.MustCompile(`(?m)^ *(?: |- |run: )leakgate ([a-z].*)$`)
 
 	endOfCommand = regexp.MustCompile(` [#|>&;]`)
@@ -107,7 +107,7 @@ func actionCommands(t *testing.T) []commandLine {
 	return out
 }
 
-// builds builds the program once for all tests.
+// builds makes all tests share one build of the program.
 var builds = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "leakgate-release-")
 	if err != nil {
@@ -117,7 +117,7 @@ var builds = sync.OnceValues(func() ([]byte, error) {
 	path := filepath.Join(dir, "leakgate")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/leakgate")
 	build.Dir = root
-	// The environment is the same as in a release build, so that the packages
+	// The environment is the same as that of a release build, so the packages
 	// are in the cache afterwards.
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -1,8 +1,8 @@
-// Package release tests how users install leakgate and run it in CI: the action
-// (action.yml), the configuration of goreleaser, the image, and the workflows
-// of examples/prgate and examples/nightly.
+// Package release tests how users install leakgate and how they run it in CI:
+// the action (action.yml), the configuration of goreleaser, the image, and the
+// workflows of examples/prgate and examples/nightly.
 //
-// Workflows are checked by actionlint and shellcheck. The steps of the action
-// run as bash scripts against a local server with its own release. Goreleaser
-// builds a snapshot from a copy of the tree.
+// actionlint and shellcheck check the workflows. The steps of the action run as
+// bash scripts against a local server with its own release. Goreleaser builds a
+// snapshot from a copy of the tree.
 package release

@@ -8,15 +8,16 @@ import (
 )
 
 // expression evaluates the subset of GitHub's expressions that the action uses:
-// contexts, strings, == and !=, !, && and ||, parentheses and the functions for
-// the state of the job. All values are strings; "" and "false" are false.
+// contexts, strings, == and !=, !, && and ||, parentheses, and the functions
+// that return the state of the job. All values are strings; "" and "false"
+// count as false.
 type expression struct {
 	tokens []string
 	lookup func(name string) (string, error)
 	err    error
 }
 
-// inTemplate is an expression within a text.
+// inTemplate matches an expression within a text.
 var inTemplate = regexp.MustCompile(`\$\{\{(.*?)\}\}`)
 
 var token = regexp.MustCompile(`\s*('[^']*'|==|!=|&&|\|\||[!()]|[A-Za-z_][A-Za-z0-9_.-]*(?:\(\))?)`)

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// fakeGitHub contains the artifacts of a repository and the comments of one
-// pull request.
+// fakeGitHub holds the artifacts of a repository and the comments of one pull
+// request.
 type fakeGitHub struct {
 	mu        sync.Mutex
 	baselines [][]byte // uploaded on main, oldest first
@@ -82,7 +82,7 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// posted contains the texts of the comments, refused the unknown requests.
+// posted holds the texts of the comments, and refused the unknown requests.
 func (g *fakeGitHub) posted() (texts, refused []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,8 +92,8 @@ func (g *fakeGitHub) posted() (texts, refused []string) {
 	return texts, slices.Clone(g.unknown)
 }
 
-// upload stores a baseline and returns the number of baselines; nil is not
-// stored.
+// upload stores a baseline and returns the number of stored baselines; it
+// ignores nil.
 func (g *fakeGitHub) upload(baseline []byte) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,8 +127,8 @@ func zipped(name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// leaky writes the dumps of three loops; each loop leaks the given number of
-// instances of each screen.
+// leaky writes the dumps of three loops; in each loop, the given number of
+// instances of each screen leak.
 func leaky(t *testing.T, dir string, hour int, perLoop map[string]int) {
 	t.Helper()
 	for loop := 1; loop <= 3; loop++ {
@@ -152,8 +152,8 @@ func leaky(t *testing.T, dir string, hour int, perLoop map[string]int) {
 	}
 }
 
-// journey is a repository in which workflows run, with the program built from
-// this tree.
+// journey is a repository whose workflows run with the program built from this
+// tree.
 type journey struct {
 	t       *testing.T
 	github  *fakeGitHub
@@ -162,7 +162,8 @@ type journey struct {
 	hour    int
 }
 
-// job runs the action on dumps, and stores the resulting baseline like GitHub.
+// job runs the action on dumps, and stores the resulting baseline as GitHub
+// does.
 func (j *journey) job(event string, fork bool, perLoop map[string]int) *runner {
 	j.t.Helper()
 	r := served(j.t, j.release, map[string]string{"dumps": "com.shop=*.hprof"})
@@ -233,9 +234,9 @@ func (j *journey) expect(r *runner, verdict string, code int) {
 	}
 }
 
-// TestFirstDays checks what the README of examples/prgate promises for the
-// first days, from the action to the comment, with the program built from this
-// tree.
+// TestFirstDays uses the program built from this tree to check what the README
+// of examples/prgate promises for the first days, from the action to the
+// comment.
 func TestFirstDays(t *testing.T) {
 	program, err := os.ReadFile(builtProgram(t))
 	if err != nil {

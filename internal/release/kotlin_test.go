@@ -46,8 +46,8 @@ const kotlinProject = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 `
 
-// kotlinCompiler returns the directory of the compiler, and downloads it from
-// Maven if it is not in the user's cache.
+// kotlinCompiler returns the directory of the compiler. If it is not in the
+// user's cache, it is downloaded from Maven.
 func kotlinCompiler(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -89,8 +89,8 @@ func fetchKotlin(t *testing.T, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	// The download goes to a temporary directory, which is renamed when it is
-	// complete.
+	// The download goes to a temporary directory, which is renamed when the
+	// download is complete.
 	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
 	if err != nil {
 		return err
@@ -178,8 +178,8 @@ func TestLeakMarks(t *testing.T) {
 	}
 }
 
-// proof is a file whose existence shows that these sources have passed a slow
-// test.
+// proof is the path of a file whose existence shows that these sources have
+// passed a slow test.
 type proof struct {
 	path  string
 	there bool
@@ -206,7 +206,7 @@ func proved(t *testing.T, sources []string) proof {
 }
 
 // keep records that the test has passed. If the cache cannot be written, the
-// test just runs again.
+// test runs again the next time.
 func (p proof) keep(t *testing.T) {
 	t.Helper()
 	if t.Failed() || t.Skipped() || p.path == "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // tool finds a program that the tests need: the version that the Makefile
-// installs, or else the one in PATH.
+// installs, or otherwise the one in PATH.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")
@@ -31,7 +31,7 @@ func tool(t *testing.T, name string) string {
 	return ""
 }
 
-// lint runs actionlint in a repository with these workflow files.
+// lint runs actionlint in a repository that contains these workflow files.
 func lint(t *testing.T, files map[string][]byte) (string, error) {
 	t.Helper()
 	dir := t.TempDir()

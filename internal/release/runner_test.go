@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// runner executes the steps of the action like the runner of GitHub Actions.
+// runner executes the steps of the action as the runner of GitHub Actions does.
 type runner struct {
 	t         *testing.T
 	action    actionFile
@@ -74,7 +74,7 @@ func (r *runner) run() bool {
 }
 
 // condition adds success() to a condition that does not use the state of the
-// job, like GitHub.
+// job, as GitHub does.
 func (r *runner) condition(text string) string {
 	if m := inTemplate.FindStringSubmatch(text); m != nil {
 		text = m[1]
@@ -146,8 +146,8 @@ func (r *runner) lookup(name string) (string, error) {
 	return "", fmt.Errorf("unknown name %s", name)
 }
 
-// script runs a step like `shell: bash`, as GitHub documents it, and returns
-// its exit code.
+// script runs a step as GitHub documents it for `shell: bash`, and returns the
+// exit code.
 func (r *runner) script(step ciStep) int {
 	r.t.Helper()
 	files := r.t.TempDir()
@@ -207,7 +207,7 @@ func readOutputs(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// use replaces actions/upload-artifact, the only action that our action uses.
+// use imitates actions/upload-artifact, the only action that our action uses.
 func (r *runner) use(step ciStep) {
 	r.t.Helper()
 	if !strings.HasPrefix(step.Uses, "actions/upload-artifact@") {
@@ -232,7 +232,7 @@ func (r *runner) use(step ciStep) {
 	r.uploads = append(r.uploads, upload{r.text(step.With["name"]), stored})
 }
 
-// excluded matches a file against patterns of the form !BASE/**/NAME.
+// excluded reports whether a pattern of the form !BASE/**/NAME matches a file.
 func excluded(patterns []string, base, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		p, negated := strings.CutPrefix(p, "!"+base+"/**/")

@@ -29,7 +29,7 @@ import (
 const version = "v1.2.3"
 
 // TestSnapshot builds a release from a tagged copy of the tree: for one system,
-// or for all systems with LEAKGATE_E2E=long.
+// or for all systems if LEAKGATE_E2E is long.
 func TestSnapshot(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		recorded.Missing(t, "linux/amd64 is needed to run the binary of the release")
@@ -54,7 +54,7 @@ func TestSnapshot(t *testing.T) {
 	s.git("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false", "commit", "-qm",
 		"release")
 	s.git("tag", version)
-	// goreleaser requires a remote, but makes no requests to it
+	// goreleaser requires a remote, but sends no requests to it.
 	s.git("remote", "add", "origin", "https://github.com/leakgate/leakgate")
 
 	s.run(s.path, "check")
@@ -86,11 +86,11 @@ func TestSnapshot(t *testing.T) {
 type snapshot struct {
 	t    *testing.T
 	dir  string
-	path string // the goreleaser program
+	path string // the path of the goreleaser program
 	env  []string
 }
 
-// copyTree copies all files that are committed or would be.
+// copyTree copies all files that are committed, or that `git add` would add.
 func (s snapshot) copyTree() {
 	s.t.Helper()
 	list := exec.CommandContext(s.t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -151,7 +151,8 @@ func (s snapshot) read(name string) []byte {
 	return text
 }
 
-// checksums verifies checksums.txt and returns the checksums by file.
+// checksums verifies the files that checksums.txt lists and returns the
+// checksums by file.
 func (s snapshot) checksums() map[string]string {
 	s.t.Helper()
 	sums := map[string]string{}
@@ -175,8 +176,8 @@ func sortedNames(sums map[string]string) []string {
 	return names
 }
 
-// checkArchive unpacks an archive like the action, and runs the binary if it is
-// for this machine.
+// checkArchive unpacks an archive as the action does, and runs the binary if it
+// is for this machine.
 func (s snapshot) checkArchive(target string) {
 	s.t.Helper()
 	program := "leakgate"

@@ -14,7 +14,7 @@ import (
 // root is the directory of the module, as seen from this package.
 const root = "../.."
 
-// workflow contains the fields of a workflow file that the tests read.
+// workflow holds the fields of a workflow file that the tests read.
 type workflow struct {
 	file        string
 	On          yaml.Node        `yaml:"on"`
@@ -43,12 +43,12 @@ type ciStep struct {
 	With  map[string]string `yaml:"with"`
 }
 
-// scripts returns the texts in a step that a shell executes.
+// scripts returns the texts of a step that a shell executes.
 func (s ciStep) scripts() []string {
 	return slices.DeleteFunc([]string{s.Run, s.With["script"]}, func(text string) bool { return text == "" })
 }
 
-// actionFile contains the fields of action.yml that the tests read.
+// actionFile holds the fields of action.yml that the tests read.
 type actionFile struct {
 	Inputs map[string]struct {
 		Description string `yaml:"description"`
@@ -83,7 +83,7 @@ func readAction(t *testing.T) actionFile {
 	return a
 }
 
-// workflowFiles are the workflows that users copy.
+// workflowFiles lists the workflows that users copy.
 func workflowFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "examples", "prgate", "workflows", "*.yml"))
@@ -104,7 +104,7 @@ func readWorkflows(t *testing.T) []workflow {
 	return out
 }
 
-// triggers are the events that start a workflow.
+// triggers returns the events that start a workflow.
 func (w workflow) triggers() []string {
 	var names []string
 	switch w.On.Kind {
@@ -122,14 +122,15 @@ func (w workflow) triggers() []string {
 	return names
 }
 
-// granted are the permissions of a workflow, which apply to each of its jobs.
+// granted returns the permissions of a workflow, which apply to each of its
+// jobs.
 func (w workflow) granted() map[string]string {
 	out := map[string]string{}
 	_ = w.Permissions.Decode(&out)
 	return out
 }
 
-// These rules are not checked by actionlint.
+// actionlint does not check these rules.
 func TestWorkflowRules(t *testing.T) {
 	action := readAction(t)
 	for _, w := range readWorkflows(t) {
@@ -197,8 +198,8 @@ func majorVersion(version string) bool {
 	return len(version) > 1 && version[0] == 'v' && strings.Trim(version[1:], "0123456789") == ""
 }
 
-// Of the workflows that forks can trigger, only the workflow that runs no code
-// of the fork may write.
+// Of the workflows that forks can trigger, only the one that runs no code of
+// the fork may have write permissions.
 func TestWritePermissions(t *testing.T) {
 	for _, w := range readWorkflows(t) {
 		for scope, level := range w.granted() {
@@ -249,7 +250,7 @@ func TestActionScripts(t *testing.T) {
 }
 
 // touchTree makes the result of a test depend on the source files that other
-// programs read, because go test does not track these.
+// programs read, because go test does not track them.
 func touchTree(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

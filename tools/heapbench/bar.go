@@ -16,7 +16,7 @@ const (
 	open   state = "open"
 )
 
-// verdict is the state of a bar and the measured values.
+// verdict is the state of a bar, with the measured values.
 type verdict struct {
 	bar, measured string
 	state         state
@@ -30,7 +30,7 @@ const (
 	// engine's time.
 	tracingLimit = 1. / 3
 	// growthLimit is how much faster than log n the time per object may grow. A
-	// part of this growth is caused by memory that no longer fits the
+	// part of this growth occurs because memory no longer fits in the
 	// processor's caches. Work that grows like n^1.25 exceeds the limit over
 	// these sizes.
 	growthLimit = 2
@@ -126,8 +126,8 @@ func (p *plan) tracing(dump string) verdict {
 
 func androidBar(what string) string { return what + ": less than " + seconds(androidLimit) + " s" }
 
-// android compares one Android dump with its bar, including the start of the
-// process.
+// android compares the figures of one Android dump with its bar, including the
+// start of the process.
 func (p *plan) android(d *dump) verdict {
 	bar := androidBar(d.name)
 	mine := p.job(d.name, ours)
@@ -186,8 +186,8 @@ func blocked(bar string, mine *job) (verdict, bool) {
 	return verdict{}, false
 }
 
-// lack returns why a row has no figures to judge by, or "". If a tool failed
-// once, its earlier runs are not judged.
+// lack returns the reason why a row has no figures to judge by, or "" if it
+// has. If a tool failed once, its earlier runs are not judged.
 func (j *job) lack() string {
 	switch {
 	case j == nil:

@@ -11,7 +11,7 @@ import (
 )
 
 // measured returns the full plan with two Android dumps. Every row has three
-// figures of the same cost. The times and the memory of leakgate are those of
+// figures of the same cost. The times and the memory of leakgate equal those of
 // its peers, multiplied by factor.
 func measured(t *testing.T, factor float64) *plan {
 	t.Helper()
@@ -62,7 +62,7 @@ func times(by float64) func(*job) {
 	}
 }
 
-// The bars in this order: mid time, mid memory, big time, mid reading, big
+// The bars are in this order: mid time, mid memory, big time, mid reading, big
 // reading, traces, memory of growth, growth, phone, tablet.
 func TestVerdicts(t *testing.T) {
 	missing := func(j *job) { j.tool.missing = "cargo is not installed" }
@@ -208,8 +208,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestTables checks that every row has as many cells as its head, with and
-// without figures, and with and without the optional parts.
+// TestTables checks that every row has as many cells as the head of its table,
+// both with and without figures.
 func TestTables(t *testing.T) {
 	full, empty := measured(t, 0.1), measured(t, 0.1)
 	full.set(" leakgate$", func(j *job) {

@@ -17,12 +17,12 @@ const runTimeout = 10 * time.Minute
 // command is a process to measure.
 type command struct {
 	argv []string
-	// limit is its timeout.
+	// limit is the timeout of the process.
 	limit time.Duration
 }
 
-// measure runs a process to its end. Its output is discarded, so that no reader
-// delays it. A process that fails has no figure.
+// measure runs a process to its end. It discards the output so that no reader
+// delays the process. A process that fails has no figure.
 //
 // On Linux the peak memory of a child is never less than the memory of the
 // process that started it (exec_mmap in fs/exec.c). Therefore this program
@@ -47,7 +47,7 @@ func (c command) measure(ctx context.Context) (figure, error) {
 	return figure{wall: wall, cpu: s.UserTime() + s.SystemTime(), peak: peak(s)}, nil
 }
 
-// output runs a process that is not measured and returns its output.
+// output runs a process without measuring it, and returns its output.
 func output(ctx context.Context, dir string, argv ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
@@ -60,7 +60,7 @@ func output(ctx context.Context, dir string, argv ...string) (string, error) {
 	return string(out), nil
 }
 
-// tail keeps the end of the data that is written to it.
+// tail is a writer that keeps the end of its input.
 type tail []byte
 
 const tailBytes = 4096
@@ -84,8 +84,8 @@ func (t *tail) explain(err error) error {
 	return err
 }
 
-// plain returns a line of at most 200 letters without colors and without
-// characters that break a table.
+// plain returns a line of at most 200 letters, without colors and without
+// characters that would break a table.
 func plain(line []byte) string {
 	text := strings.Map(func(r rune) rune {
 		if r < ' ' || r == '|' {

@@ -23,12 +23,12 @@ const seed = 1
 // dump is a heap dump to measure on.
 type dump struct {
 	name, path string
-	// asked is the requested number of objects of a dump that is generated
+	// asked is the requested number of objects in a dump that is generated
 	// here; 0 for a recorded dump.
 	asked int64
 	// objects is the number of objects in the dump; bytes is its size.
 	objects, bytes int64
-	// missing is the reason why the dump is missing, or "".
+	// missing is the reason why the dump is missing, or "" if it exists.
 	missing string
 }
 
@@ -103,8 +103,8 @@ func (m manifest) write(path string) error {
 	return replaceFile(path, append(data, '\n'))
 }
 
-// replaceFile writes a temporary file and renames it, so that no reader sees an
-// incomplete file.
+// replaceFile writes a temporary file and renames it, which prevents readers
+// from seeing an incomplete file.
 func replaceFile(path string, data []byte) error {
 	part := path + ".part"
 	if err := os.WriteFile(part, data, 0o644); err != nil {
@@ -129,7 +129,7 @@ func (d *dump) warm() error {
 	return nil
 }
 
-// makeDump runs HeapMaker and dumps its heap to a file.
+// makeDump runs HeapMaker and writes a dump of its heap to a file.
 func makeDump(ctx context.Context, classes, path string, m manifest) (manifest, error) {
 	java, err := find("java")
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 
 // figure is the cost of one run of a process.
 type figure struct {
-	// wall is the time from before its start to after its end, cpu its user and
-	// system time.
+	// wall is the time from before the start of the process to after its end;
+	// cpu is its user and system time.
 	wall, cpu time.Duration
 	// peak is its peak resident memory in bytes, including pages of mapped
-	// files; 0 if unknown on this system.
+	// files; 0 if this is unknown on this system.
 	peak   int64
 	phases *phases
 }

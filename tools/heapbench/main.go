@@ -35,7 +35,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// options are the command-line options.
+// options holds the command-line options.
 type options struct {
 	rounds int
 	// only selects rows by "DUMP TOOL"; nil selects all.
@@ -103,7 +103,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, errors.Join(errs...)
 }
 
-// testdata is the path of the recorded data, from the directory of this module.
+// testdata is the path of the recorded data, relative to the directory of this
+// module.
 func testdata() string {
 	if dir := os.Getenv("LEAKGATE_TESTDATA"); dir != "" {
 		return dir

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// actVariable turns this test binary into a program to measure; its value
-// selects what the program does.
+// actVariable is the environment variable that turns this test binary into a
+// program to measure; its value selects what the program does.
 const actVariable = "LEAKGATE_HEAPBENCH_ACT"
 
 // grownBytes is the amount of memory that the act "grow" uses.
@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// perform acts as the program that is measured.
+// perform does what the value of actVariable says, as the program that is
+// measured.
 func perform(act string) int {
 	switch act {
 	case "leakgate":
@@ -119,8 +120,8 @@ func android(t *testing.T) string {
 }
 
 // TestSmoke generates the small dumps in a real virtual machine and measures a
-// replacement program on them. make bench-heap measures leakgate and its peers
-// on all dumps.
+// replacement program on them. `make bench-heap` measures leakgate and its
+// peers on all dumps.
 func TestSmoke(t *testing.T) {
 	for _, program := range []string{"java", "javac", "jcmd"} {
 		if _, err := find(program); err != nil {
@@ -203,8 +204,8 @@ func again(t *testing.T, dir, exe string) {
 	}
 }
 
-// remake checks that a dump with another size is generated again, and is
-// identical.
+// remake checks that a dump whose size differs from the manifest is generated
+// again, and is then identical.
 func remake(t *testing.T, dir string) {
 	t.Helper()
 	before := made(t, dir, "0.1M")
@@ -231,8 +232,8 @@ func remake(t *testing.T, dir string) {
 	}
 }
 
-// TestCheck checks that a program that fails makes a check fail and is
-// explained on the page, and that the exit code without a check is 0.
+// TestCheck checks that, if a program fails, a check fails and the page
+// explains the failure, and that the exit code without a check is 0.
 func TestCheck(t *testing.T) {
 	exe := actor(t, "fail")
 	args := []string{"-only", "^phone leakgate$", "-cache", t.TempDir(), "-testdata", android(t), "-leakgate", exe}

@@ -12,8 +12,8 @@ const (
 	toMarker   = "<!-- /bench-heap -->"
 )
 
-// replaced puts a text between the markers of a page. Each marker must occur
-// exactly once.
+// replaced replaces the text between the markers of a page. Each marker must
+// occur exactly once.
 func replaced(page []byte, text string) ([]byte, error) {
 	for _, m := range []string{fromMarker, toMarker} {
 		if n := bytes.Count(page, []byte(m)); n != 1 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// phasesFlag names the file to which leakgate writes its phases.
+// phasesFlag is the flag for the file to which leakgate writes its phases.
 const phasesFlag = "--phases"
 
 // phases is leakgate's own report of its work.
@@ -16,7 +16,8 @@ type phases struct {
 	Phases  []phase `json:"phases"`
 }
 
-// phase is a part of the work: its duration, and the memory at its end.
+// phase is one part of the work: how long it took, and the memory in use at its
+// end.
 type phase struct {
 	Name     string  `json:"name"`
 	Seconds  float64 `json:"seconds"`
@@ -24,7 +25,7 @@ type phase struct {
 }
 
 // takePhases reads the phases file of a run and removes it. If the file cannot
-// be read, there are no phases, but the figures of the whole process are still
+// be read, it returns no phases, but the figures of the whole process are still
 // used.
 func takePhases(path string) *phases {
 	data, err := os.ReadFile(path)
@@ -41,7 +42,7 @@ func takePhases(path string) *phases {
 	return &p
 }
 
-// of returns the total seconds of some phases.
+// of returns the total duration of some phases, in seconds.
 func (p *phases) of(names []string) (sum float64) {
 	if p == nil {
 		return 0

@@ -19,9 +19,11 @@ type plan struct {
 	dumps  []*dump
 	tools  []*tool
 	jobs   []*job
-	// scale names the dumps that show how the cost per object grows.
+	// scale holds the names of the dumps that show how the cost per object
+	// grows.
 	scale []string
-	// noAndroid is the reason why there are no Android dumps, or "".
+	// noAndroid is the reason why there are no Android dumps, or "" if there
+	// are.
 	noAndroid string
 }
 
@@ -59,7 +61,7 @@ func newPlan(o options) *plan {
 	return p
 }
 
-// made plans a dump that is generated here.
+// made adds a dump that is generated here to the plan.
 func (p *plan) made(o options, name string, objects int64, tools ...string) {
 	p.scale = append(p.scale, name)
 	p.add(o, &dump{name: name, asked: objects}, tools...)
@@ -90,8 +92,8 @@ func (p *plan) job(dump, tool string) *job {
 	return nil
 }
 
-// carryOut prepares the dumps and tools and measures. A missing peer or dump is
-// recorded as a reason; if carryOut returns an error, nothing can be measured.
+// carryOut prepares the dumps and tools, and measures. If a peer or a dump is
+// missing, the reason is recorded; an error means that nothing can be measured.
 func (p *plan) carryOut(ctx context.Context, o options, log io.Writer) error {
 	c := cache(o.cache)
 	scratch, err := c.scratch()
@@ -133,7 +135,7 @@ func (p *plan) carryOut(ctx context.Context, o options, log io.Writer) error {
 
 func (p *plan) uses(which func(*job) bool) bool { return slices.ContainsFunc(p.jobs, which) }
 
-// measure runs every tool on a dump, in turn. Every second round has the
+// measure runs every tool on a dump, in turn. Every second round uses the
 // reverse order, because the state of the machine changes during a round.
 func (p *plan) measure(ctx context.Context, round int, d *dump, scratch string, log io.Writer) error {
 	var jobs []*job
@@ -153,8 +155,8 @@ func (p *plan) measure(ctx context.Context, round int, d *dump, scratch string, 
 	}
 	for range d.repeats(p.rounds) {
 		for _, j := range jobs {
-			// A tool that failed once would fail again, possibly after many
-			// minutes.
+			// A tool that failed once would probably fail again, possibly after
+			// many minutes.
 			if j.failed == "" {
 				j.run(ctx, scratch)
 			}

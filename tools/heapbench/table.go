@@ -9,7 +9,7 @@ import (
 // text is a Markdown text under construction.
 type text struct{ strings.Builder }
 
-// table writes a table. Every row has as many cells as the head.
+// table writes a table. Every row must have as many cells as the head.
 func (t *text) table(head []string, rows [][]string) {
 	line := func(cells []string) { fmt.Fprintf(t, "| %s |\n", strings.Join(cells, " | ")) }
 	line(head)
@@ -44,12 +44,12 @@ func (p *plan) writeBars(t *text) {
 	t.table([]string{"bar", "measured", "state"}, rows)
 }
 
-// head is the head of the tables of tools, without the columns before and after
-// it.
+// head is the head of the tables about tools, without the columns before and
+// after it.
 var head = []string{"dump", "tool", "runs", "wall s", "min s", "user+sys s", "peak MB"}
 
 // cells returns the columns of head: the median of the wall times, the
-// processor time of that run, the largest peak.
+// processor time of that run, and the largest peak.
 func (j *job) cells() []string {
 	f := middle(j.figures)
 	return []string{
@@ -165,7 +165,7 @@ func (p *plan) writePhases(t *text) {
 	t.table([]string{"dump", "tool", "million edges", "phase", "s", "MB"}, rows)
 }
 
-// writeMissing lists which rows have no figures, and why.
+// writeMissing lists the rows that have no figures, each with the reason.
 func (p *plan) writeMissing(t *text) {
 	var lines []string
 	for _, j := range p.jobs {

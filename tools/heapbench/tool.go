@@ -37,21 +37,22 @@ type tool struct {
 	// version is the version of a peer; about describes the part of leakgate's
 	// work that the peer does.
 	version, about string
-	// program is the program and its first arguments, set by get.
+	// program is the path of the program and its first arguments, set by get.
 	program []string
 	// args returns the arguments for a dump. Output files are written to the
 	// directory.
 	args func(dump, scratch string) []string
 	find finder
-	// missing is the reason why the tool is missing, or "".
+	// missing is the reason why the tool is missing, or "" if it exists.
 	missing string
 }
 
-// finder returns the program of a tool and its first arguments, and installs
-// the program if necessary.
+// finder returns the path of a tool's program and its first arguments, and
+// installs the program if necessary.
 type finder func(ctx context.Context, c cache, o options, log io.Writer) ([]string, error)
 
-// once returns a finder that searches only once, for use by several tools.
+// once returns a finder that searches only once and can be shared by several
+// tools.
 func once(find finder) finder {
 	var program []string
 	var err error
@@ -135,8 +136,8 @@ func allTools() []*tool {
 }
 
 // thrice returns a dump and two copies of it. The copies are needed because
-// several names of one file count as one dump. If there is no space for them,
-// the error says what is missing.
+// several names of one file count as one dump. If there is no space for the
+// copies, the error says what is missing.
 func thrice(dump, scratch string) []string {
 	names := []string{dump}
 	for _, name := range []string{"second", "third"} {

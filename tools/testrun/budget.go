@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// budgets maps package directories to CPU seconds; nil disables the check.
+// budgets maps package directories to CPU seconds; if it is nil, the check is
+// disabled.
 type budgets map[string]float64
 
 // usual is the budget of a package that is not listed.
@@ -79,11 +80,11 @@ func (b budgets) check(out io.Writer, cpu usage) (ok bool) {
 // usage maps package directories to CPU seconds.
 type usage map[string]float64
 
-// process is a test binary that ran in a directory.
+// process is a test binary that ran in the directory of its package.
 type process struct{ pid, folder string }
 
-// watchEvery is the interval at which CPU times are read. The time that a
-// package uses after the last reading is lost.
+// watchEvery is the interval at which CPU times are read. CPU time that a
+// package uses after the last reading is not counted.
 const watchEvery = 100 * time.Millisecond
 
 // watch reads the CPU times of the test binaries that a go command runs, until
@@ -135,9 +136,9 @@ func look(parent int, root string, seen map[process]float64) {
 	}
 }
 
-// startFolder returns where the go command started a test binary, which is the
-// directory of its package. The current directory may differ, because a test
-// may have changed it.
+// startFolder returns the directory in which the go command started a test
+// binary, which is the directory of its package. The current directory may
+// differ, because a test may have changed it.
 func startFolder(pid string) string {
 	environ, _ := os.ReadFile("/proc/" + pid + "/environ")
 	for variable := range strings.SplitSeq(string(environ), "\x00") {
@@ -148,7 +149,7 @@ func startFolder(pid string) string {
 	return ""
 }
 
-// cpuTime reads the CPU time of a process and its ended children
+// cpuTime reads the CPU time of a process and of its children that have ended
 // (proc_pid_stat(5): fields 14 to 17, in hundredths of a second).
 func cpuTime(pid string) (seconds float64, ok bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -156,7 +157,7 @@ func cpuTime(pid string) (seconds float64, ok bool) {
 		return 0, false
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest) // starting with field 3
+	fields := strings.Fields(rest) // begins with field 3
 	if len(fields) < 15 {
 		return 0, false
 	}

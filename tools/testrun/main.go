@@ -39,9 +39,9 @@ func main() {
 	}
 }
 
-// options are testrun's own flags.
+// options holds testrun's own flags.
 type options struct {
-	// budgets is the path of a page, retry the path of a log; either may be
+	// budgets is the path of a page, and retry the path of a log; either may be
 	// empty.
 	budgets, retry string
 	// seconds is the time limit for all packages together; 0 means unlimited.
@@ -101,7 +101,7 @@ func (o options) inTime(out io.Writer, took float64) bool {
 	return false
 }
 
-// goTest runs go test once. ok is false if go test fails.
+// goTest runs go test once. ok reports whether go test succeeded.
 func goTest(out io.Writer, args []string) (r *results, cpu usage, ok bool, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = out
@@ -116,7 +116,7 @@ func goTest(out io.Writer, args []string) (r *results, cpu usage, ok bool, err e
 	r = &results{out: out, output: map[name]*strings.Builder{}}
 	err = r.read(stream)
 	if err != nil {
-		_, _ = io.Copy(io.Discard, stream) // otherwise go test would block on the pipe
+		_, _ = io.Copy(io.Discard, stream) // otherwise go test would block when it writes to the pipe
 	}
 	failed := cmd.Wait()
 	cpu = stop()
@@ -144,11 +144,11 @@ type result struct {
 	name
 	action  string
 	seconds float64
-	// first is the first line of a failure.
+	// first is the first line that a test prints about its failure.
 	first string
 }
 
-// results are the results of one go test.
+// results holds the results of one go test.
 type results struct {
 	out    io.Writer
 	output map[name]*strings.Builder

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// project writes a module with one package and changes to its directory.
+// project writes a module with one package and makes its directory the current
+// one.
 func project(t *testing.T, test string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -29,7 +30,7 @@ func project(t *testing.T, test string) {
 }
 
 func TestRun(t *testing.T) {
-	// flaky fails in its first run.
+	// flaky is a test that fails the first time it runs.
 	const flaky = "func TestFlaky(t *testing.T) {\n\tif os.WriteFile(\"ran\", nil, 0o600); len(os.Args) > 0 " +
 		"{\n\t\tif _, err := os.Stat(\"before\"); err != nil {\n\t\t\tos.WriteFile(\"before\", nil, " +
 		"0o600)\n\t\t\tt.Error(\"too late\")\n\t\t}\n\t}\n}\n"

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxRetries is the maximum number of tests that may run again: if more fail,
-// it is not by chance.
+// maxRetries is the maximum number of tests that may run again: if more tests
+// fail, they do not fail by chance.
 const maxRetries = 2
 
 // retry runs the failed tests once more. ok is false if any of them fails
@@ -36,7 +36,7 @@ func retry(out io.Writer, r *results, log string, args []string) (ok bool, err e
 	return true, nil
 }
 
-// again converts the arguments of the first run to arguments for one test.
+// again converts the arguments of the first run to arguments that run one test.
 func again(args []string, x name) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {

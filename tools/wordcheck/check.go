@@ -22,7 +22,7 @@ const (
 
 const tabWidth = 4
 
-// finding is a place that breaks a rule.
+// finding is a place that violates a rule.
 type finding struct {
 	file   string
 	line   int
@@ -36,8 +36,8 @@ type passage struct {
 	text string
 }
 
-// check reads the files and returns the places that break a rule, in the order
-// of the files and lines.
+// check reads the files and returns the places that violate a rule, in the
+// order of the files and lines.
 func check(root fs.FS, files []string, r *rules) ([]finding, error) {
 	var found []finding
 	for _, file := range files {
@@ -99,7 +99,7 @@ func (r *rules) goFile(file string, text []byte) ([]finding, error) {
 	return append(found, goColumns(file, fset, f, string(text))...), nil
 }
 
-// directive is a comment for a tool.
+// directive matches a comment that is addressed to a tool.
 var directive = regexp.MustCompile(`^//([a-z0-9]+:|nolint)`)
 
 // goPassages returns the comments and string literals of a file. Text in
@@ -135,7 +135,8 @@ func goPassages(fset *token.FileSet, f *ast.File) []passage {
 	return out
 }
 
-// output is the beginning of the comment with the output of an example.
+// output is the beginning of the comment that contains the output of an
+// example.
 var output = regexp.MustCompile(`(?i)^(unordered )?output:`)
 
 // goColumns finds long lines: code over 120 columns, comments over 80. It skips
