@@ -28,7 +28,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// built is the directory of the programs that tests start, "" until a test
+// built is the directory of the programs that tests start, or "" until a test
 // needs it.
 var built string
 
@@ -48,23 +48,23 @@ var buildFolder = sync.OnceValues(func() (string, error) {
 
 // programs are the programs built with one version of Ginkgo.
 type programs struct {
-	// cli is the program ginkgo, suite the test suite, plain the same suite
-	// without Watch and Check.
+	// cli is the ginkgo program, suite is the test suite, and plain is the same
+	// suite without Watch and Check.
 	cli, suite, plain string
 }
 
-// current are the programs built with the version of Ginkgo in go.mod.
+// current holds the programs built with the version of Ginkgo in go.mod.
 var current = sync.OnceValues(func() (programs, error) { return build("") })
 
-// goCommand returns the go command in the directory of the module.
+// goCommand returns a go command that runs in the directory of the module.
 func goCommand(args ...string) *exec.Cmd {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = ".."
 	return cmd
 }
 
-// build builds the programs. A go.mod other than "" replaces that of the
-// project.
+// build builds the programs. If modfile is not "", it replaces the go.mod of
+// the project.
 func build(modfile string) (programs, error) {
 	folder, err := buildFolder()
 	if err == nil {
@@ -99,9 +99,9 @@ type bench struct {
 	programs programs
 	server   *adbd.Server
 	port     string
-	// temp is the temporary directory of the child processes. Its name
-	// distinguishes them from all other processes. leases are the leases they
-	// hold.
+	// temp is the temporary directory of the child processes; its name
+	// distinguishes them from all other processes. leases is the folder of
+	// their leases.
 	temp, leases string
 }
 
@@ -127,7 +127,7 @@ func newBench(t *testing.T, phones ...adbd.Phone) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(temp) })
-	// The go command, which the program ginkgo starts, must not leave a process
+	// The go command, which the ginkgo program starts, must not leave a process
 	// behind either.
 	telemetry := filepath.Join(temp, ".config", "go", "telemetry")
 	if err := os.MkdirAll(telemetry, 0o700); err != nil {
@@ -139,10 +139,10 @@ func newBench(t *testing.T, phones ...adbd.Phone) *bench {
 	return &bench{p, server, port, temp, t.TempDir()}
 }
 
-// phoneSpeed is how many seconds of phone time pass per real second.
+// phoneSpeed is the number of seconds that pass on a phone per real second.
 const phoneSpeed = 60
 
-// demoPhone is the phone that the program serves for suites.
+// demoPhone returns the phone that `leakgate demo --serve` serves for suites.
 func demoPhone(t *testing.T) *androidsim.Phone {
 	t.Helper()
 	return androidsim.ServedDemo(phoneSpeed, 1)
@@ -152,17 +152,17 @@ func demoPhone(t *testing.T) *androidsim.Phone {
 type child struct {
 	// scenario names the specs to run.
 	scenario string
-	// args are arguments of the program ginkgo, env is added to the environment
+	// args are arguments of the ginkgo program; env is added to the environment
 	// of the bench.
 	args, env []string
 	// plain runs the suite without Watch and Check.
 	plain bool
 	// alone starts the test binary directly, like go test.
 	alone bool
-	// most is the time limit; childTime if zero.
+	// most is the time limit; zero means childTime.
 	most time.Duration
-	// dead is set if the processes of the child were killed, so that their
-	// sockets remain.
+	// dead is set if the processes of the child were killed, so their sockets
+	// remain.
 	dead bool
 }
 
@@ -177,7 +177,7 @@ type result struct {
 	took   time.Duration
 }
 
-// junitCase is a test case of a JUnit report.
+// junitCase is a test case in a JUnit report.
 type junitCase struct {
 	Name       string `xml:"name,attr"`
 	Status     string `xml:"status,attr"`
@@ -194,7 +194,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// UnmarshalXML reads the child elements with lower-case names of a case.
+// UnmarshalXML reads those child elements of a case that have lower-case names.
 func (c *junitCase) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	var v struct {
 		Name       string     `xml:"name,attr"`
@@ -240,7 +240,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// childTime bounds the time of a child: a child that hangs fails its test
+// childTime bounds the duration of a child: a child that hangs fails its test
 // instead of blocking the whole test run.
 const childTime = 2 * time.Minute
 
@@ -285,7 +285,7 @@ func (b *bench) start(t *testing.T, c child) *running {
 	return r
 }
 
-// signal sends a signal to all processes of the child, like a terminal.
+// signal sends a signal to all processes of the child, as a terminal does.
 func (r *running) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(-r.cmd.Process.Pid, s); err != nil {
@@ -305,8 +305,8 @@ func (r *running) await(t *testing.T, words string) {
 	}
 }
 
-// finish waits for the end of the child and returns its console, reports and
-// exit code.
+// finish waits until the child exits and returns its console output, reports
+// and exit code.
 func (r *running) finish(t *testing.T) result {
 	t.Helper()
 	err := r.cmd.Wait()
@@ -327,13 +327,13 @@ func (r *running) finish(t *testing.T) result {
 	return out
 }
 
-// run runs a child to its end.
+// run runs a child until it exits.
 func (b *bench) run(t *testing.T, c child) result {
 	t.Helper()
 	return b.start(t, c).finish(t)
 }
 
-// read reads the reports of Ginkgo, if they exist.
+// read reads Ginkgo's reports, if they exist.
 func (o *result) read(t *testing.T) {
 	t.Helper()
 	if text, err := os.ReadFile(filepath.Join(o.folder, "out", "report.json")); err == nil {
@@ -363,8 +363,8 @@ func readJUnit(t *testing.T, text []byte) []junitCase {
 	return out
 }
 
-// checkLeft fails if a child has not removed a process, a socket, a lease or a
-// file on a phone.
+// checkLeft fails the test if a child has not removed a process, a socket, a
+// lease or a file on a phone.
 func (r *running) checkLeft(t *testing.T) {
 	t.Helper()
 	b := r.bench
@@ -380,7 +380,7 @@ func (r *running) checkLeft(t *testing.T) {
 	}
 }
 
-// checkPhone fails if files are left on a phone.
+// checkPhone fails the test if files are left on a phone.
 func checkPhone(t *testing.T, p adbd.Phone) {
 	t.Helper()
 	var out bytes.Buffer
@@ -390,7 +390,8 @@ func checkPhone(t *testing.T, p adbd.Phone) {
 	}
 }
 
-// names returns the names in a directory, nil if it does not exist.
+// names returns the names in a directory, or nil if the directory does not
+// exist.
 func names(folder string) []string {
 	list, _ := os.ReadDir(folder)
 	var out []string
@@ -400,8 +401,8 @@ func names(folder string) []string {
 	return out
 }
 
-// processes returns the command lines of processes started by children of the
-// bench.
+// processes returns the command lines of processes that children of the bench
+// started.
 func (b *bench) processes() []string {
 	var out []string
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -467,7 +468,7 @@ func (o *result) verdict() (failed bool, text string) {
 	return false, text
 }
 
-// failures returns the names of the specs that have failed, sorted.
+// failures returns the sorted names of the specs that have failed.
 func (o *result) failures() []string {
 	out := []string{}
 	for _, s := range o.specs() {
@@ -495,8 +496,8 @@ func entry(t *testing.T, s types.SpecReport) harness.SpecEntry {
 	return harness.SpecEntry{}
 }
 
-// verdicts returns the verdicts on the specs with an entry, by the last words
-// of their names.
+// verdicts returns the verdicts on the specs that have an entry, by the last
+// words of their names.
 func (o *result) verdicts(t *testing.T) map[string]record.CheckVerdict {
 	t.Helper()
 	out := map[string]record.CheckVerdict{}
@@ -516,7 +517,7 @@ func (o *result) runs() []string {
 	return found
 }
 
-// has fails if a text lacks a part.
+// has fails the test if a text lacks a part.
 func has(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -526,7 +527,7 @@ func has(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// lacks fails if a text contains a part.
+// lacks fails the test if a text contains a part.
 func lacks(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {

@@ -20,8 +20,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// cartOptions describe a phone with a user build, with the app of the suites
-// and with screens that crash or block.
+// cartOptions returns the options of a phone that has a user build, the app of
+// the suites, and screens that crash or block.
 func cartOptions(serial string) androidsim.Options {
 	steady := []androidsim.Model{
 		androidsim.Typical(), androidsim.GCSawtooth(4, 2*time.Minute), androidsim.Noise(0.3, 0.7),
@@ -46,8 +46,8 @@ func cartOptions(serial string) androidsim.Options {
 
 func cartPhone(serial string) *androidsim.Phone { return androidsim.New(cartOptions(serial)) }
 
-// newest are the programs with the newest Ginkgo and Gomega that the project is
-// tested with.
+// newest holds the programs built with the newest Ginkgo and Gomega that the
+// project is tested with.
 var newest = sync.OnceValues(func() (programs, error) {
 	folder, err := buildFolder()
 	if err != nil {
@@ -88,8 +88,8 @@ func versions(t *testing.T, do func(t *testing.T, with func(phones ...adbd.Phone
 	}
 }
 
-// The newest Ginkgo runs a suite like the version in go.mod, and its JUnit
-// report has the entries.
+// The newest Ginkgo runs a suite like the version in go.mod does, and its JUnit
+// report contains the entries.
 func TestNewestGinkgo(t *testing.T) {
 	p, err := newest()
 	if err != nil {
@@ -123,7 +123,7 @@ func TestNewestGinkgo(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// wantNodes are the verdicts on the specs of the scenario nodes.
+// wantNodes maps the specs of the scenario nodes to their expected verdicts.
 func wantNodes() map[string]record.CheckVerdict {
 	out := map[string]record.CheckVerdict{
 		"stopped by a cleanup of the spec leaks":             record.VerdictLeak,
@@ -152,7 +152,7 @@ func wantNodes() map[string]record.CheckVerdict {
 	return out
 }
 
-// Specs under nodes of each type: a leak fails the spec, whichever node starts
+// Specs under nodes of each type: a leak fails its spec, whichever node starts
 // and ends the app.
 func TestAllNodes(t *testing.T) {
 	versions(t, func(t *testing.T, with func(...adbd.Phone) *bench) {
@@ -216,7 +216,8 @@ func TestLeakOlderThanSuite(t *testing.T) {
 		"before the check of app is clean: com.cart: leaked 1 x CheckoutActivity, held by ScreenTracker.sScreens")
 }
 
-// Selections of specs, and the ways to repeat them.
+// Runs of selected specs, and of specs that are repeated in the different ways
+// that Ginkgo offers.
 func TestSelections(t *testing.T) {
 	for _, c := range []struct {
 		child
@@ -273,9 +274,9 @@ func TestBeforeSuite(t *testing.T) {
 	}
 }
 
-// Options of a suite: a start in BeforeSuite, a check of every spec, a list of
-// accepted leaks, a directory for the runs, a first failure that ends the
-// suite.
+// Options of a suite: starting in BeforeSuite, checking every spec, a list of
+// accepted leaks, a directory for the runs, ending the suite at the first
+// failure.
 func TestSuiteOptions(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "accepted.yaml")
 	write := func(until string) {
@@ -385,7 +386,7 @@ func leave(t *testing.T, marks, name string) {
 	}
 }
 
-// awaitMark waits until a spec sets a mark, and returns its text.
+// awaitMark waits until a spec sets a mark, and returns the text of the mark.
 func (r *running) awaitMark(t *testing.T, marks, name string) string {
 	t.Helper()
 	for end := time.Now().Add(childTime / 2); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -425,7 +426,7 @@ func TestTwoSuites(t *testing.T) {
 	}
 }
 
-// finishBeside waits for the end of a child while another one is still running.
+// finishBeside waits until a child exits while another one is still running.
 func (r *running) finishBeside(t *testing.T) result {
 	t.Helper()
 	_ = r.cmd.Wait()
@@ -486,7 +487,7 @@ func TestSuiteTimeout(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// A signal shows the watched processes, in each process of the suite.
+// On a signal, each process of the suite shows the watched processes.
 func TestProgressTable(t *testing.T) {
 	for _, args := range [][]string{nil, {"--procs=3"}} {
 		phone := demoPhone(t)
@@ -546,8 +547,8 @@ func TestUnplugged(t *testing.T) {
 	}
 }
 
-// An app that crashes, or blocks, is reported with its spec, and does not
-// affect the next one.
+// An app that crashes or blocks is reported with its spec and does not affect
+// the next spec.
 func TestCrashes(t *testing.T) {
 	phone := cartPhone("S1")
 	r := newBench(t, phone).run(t, child{scenario: "crashes"})
@@ -575,8 +576,8 @@ func TestCrashes(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// If the heap of an app cannot be dumped, the check is inconclusive, with its
-// counts and advice; in strict mode it fails.
+// If the heap of an app cannot be dumped, the check is inconclusive and shows
+// the counts and advice. In strict mode it fails.
 func TestNotDebuggable(t *testing.T) {
 	o := cartOptions("S1")
 	o.Apps[0].Debuggable = false
@@ -601,8 +602,8 @@ func TestNotDebuggable(t *testing.T) {
 	}
 }
 
-// A pattern that matches no process fails the suite, and the message lists what
-// is running.
+// A pattern that matches no process fails the suite, and the message lists the
+// running processes.
 func TestPatternWithoutProcess(t *testing.T) {
 	r := newBench(t, demoPhone(t)).run(t, child{scenario: "clean", env: []string{"SUITE_WATCHES=com.carts"}})
 	failed, verdict := r.verdict()
@@ -620,8 +621,8 @@ func TestPatternWithoutProcess(t *testing.T) {
 	has(t, "the verdict on the suite", verdict, "no process matched com.nothing")
 }
 
-// A spec in which no process was read is not checked, which the console and the
-// verdict on the suite report.
+// A spec in which no process was read is not checked. The console and the
+// verdict on the suite report this.
 func TestSpecWithoutProcess(t *testing.T) {
 	o := cartOptions("S1")
 	o.Apps[0].Processes = o.Apps[0].Processes[:1]
@@ -675,7 +676,7 @@ func TestDevicePool(t *testing.T) {
 	}
 }
 
-// A process of the suite is killed while it drives the device: the other
+// If a process of the suite is killed while it drives the device, the other
 // processes continue with that device.
 func TestKilledProcess(t *testing.T) {
 	phone := demoPhone(t)
@@ -692,12 +693,13 @@ func TestKilledProcess(t *testing.T) {
 	if out.code != 1 {
 		t.Errorf("exit %d", out.code)
 	}
-	// Ginkgo writes no report for a suite if one of its processes is killed.
+	// Ginkgo writes no report for a suite if one of the suite's processes is
+	// killed.
 	has(t, "the console", out.console, "••", "a Ginkgo parallel process disappeared")
 	checkPhone(t, phone)
 }
 
-// Stress in the background ends with its spec.
+// Background stress ends with its spec.
 func TestBackground(t *testing.T) {
 	phone := demoPhone(t)
 	r := newBench(t, phone).run(t, child{scenario: "background"})
@@ -713,8 +715,8 @@ func TestBackground(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// A suite runs tests in Kotlin: the leaking test is named in the report of
-// Ginkgo and in junit.xml of the run.
+// A suite runs tests in Kotlin. The leaking test is named in Ginkgo's report
+// and in the junit.xml of the run.
 func TestInstrument(t *testing.T) {
 	phone := demoPhone(t)
 	r := newBench(t, phone).run(t, child{scenario: "tests"})
@@ -743,7 +745,7 @@ func TestInstrument(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// The matchers, also with Eventually and Consistently.
+// The matchers work alone and with Eventually and Consistently.
 func TestMatchers(t *testing.T) {
 	r := newBench(t, demoPhone(t)).run(t, child{scenario: "matchers"})
 	want := []string{
@@ -764,7 +766,7 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// Plain tests of go test, without Ginkgo.
+// Plain tests of go test work without Ginkgo.
 func TestForTest(t *testing.T) {
 	phone := demoPhone(t)
 	b := newBench(t, phone)
@@ -780,7 +782,8 @@ func TestForTest(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// The precedence of settings: flag, environment, YAML file, code.
+// The precedence of settings, from highest to lowest: flag, environment, YAML
+// file, code.
 func TestPrecedence(t *testing.T) {
 	o := cartOptions("S1")
 	o.Apps[0].Debuggable = false // so that Strict has an effect
@@ -841,8 +844,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// A spec of ten seconds that leaks one Activity fails each time; a spec that
-// ends on another screen, or leaves garbage, passes each time.
+// A spec of ten seconds in which one Activity leaks fails each time. A spec
+// that ends on another screen, or leaves garbage, passes each time.
 func TestRepeatedSpecs(t *testing.T) {
 	rounds := 5
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -871,7 +874,7 @@ func TestRepeatedSpecs(t *testing.T) {
 }
 
 // For a spec that prints 8 MB, leakgate adds less than a millisecond to the
-// time it spends reading the device.
+// time that it spends reading the device.
 func TestOverhead(t *testing.T) {
 	r := newBench(t, demoPhone(t)).run(t,
 		child{
@@ -904,8 +907,8 @@ func TestOverhead(t *testing.T) {
 	}
 }
 
-// Round trips in a suite: a loop that leaves nothing behind, one that leaks
-// screens, one that leaks native memory, and one that restarts the app.
+// Round trips in a suite, with a loop that leaves nothing behind, one that
+// leaks screens, one that leaks native memory, and one that restarts the app.
 func TestRoundTrips(t *testing.T) {
 	phone := demoPhone(t)
 	b := newBench(t, phone)

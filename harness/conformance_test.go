@@ -14,7 +14,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// A suite with a spec of each kind, in one process and in three: only leaks
+// A suite with a spec of each kind runs in one process and in three. Only leaks
 // fail, with class, holder and trace. The names of the tests are the same as in
 // the suite without leakgate.
 func TestSuiteIsChecked(t *testing.T) {
@@ -82,7 +82,7 @@ func checkShop(t *testing.T, r result) {
 	checkExceptions(t, r)
 }
 
-// leakText is the verdict on a spec that leaks one screen.
+// leakText is the text of the verdict on a spec that leaks one screen.
 const leakText = "leak: com.cart: leaks 1 x CheckoutActivity, held by ScreenTracker.sScreens ("
 
 // checkLeak checks the failure of a spec that leaks.
@@ -113,13 +113,13 @@ func checkLeak(t *testing.T, r result) {
 	}
 }
 
-// checkLocation expects that a failure names a line with a check.
+// checkLocation checks that a failure names a line with a check.
 func checkLocation(t *testing.T, failure string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(failure, "checked at ")
 	at, _, _ := strings.Cut(rest, "\n")
 	file, line, _ := strings.Cut(at, ".go:")
-	// With -trimpath the location is the path of the package.
+	// With -trimpath, the location begins with the import path of the package.
 	if inside, ok := strings.CutPrefix(file, "github.com/leakgate/leakgate/"); ok {
 		file = "../" + inside
 	}
@@ -136,8 +136,8 @@ func checkLocation(t *testing.T, failure string) {
 	t.Errorf("checked at %q, which has no check", at)
 }
 
-// checkOwnFailure checks a spec that leaks and also fails for another reason:
-// that failure comes first in Ginkgo, and the leak is in all other outputs.
+// checkOwnFailure checks a spec that leaks and also fails for another reason.
+// Ginkgo reports that failure first, and the leak is in all other outputs.
 func checkOwnFailure(t *testing.T, r result) {
 	t.Helper()
 	s := r.spec(t, "fails for another reason")
@@ -161,7 +161,7 @@ func checkOwnFailure(t *testing.T, r result) {
 	}
 }
 
-// checkExceptions checks the accepted leaks.
+// checkExceptions checks the verdicts on accepted leaks.
 func checkExceptions(t *testing.T, r result) {
 	t.Helper()
 	accepted := entry(t, r.spec(t, "opens an accepted page"))

@@ -8,9 +8,9 @@ import (
 	"github.com/leakgate/leakgate/harness"
 )
 
-// A suite has its watch in a variable of the test package. The phone is not
-// needed before the first checked spec. See examples/leakcheck for a complete
-// suite.
+// A suite declares its watch as a variable of the test package. The phone is
+// not needed before the first checked spec. See examples/leakcheck for a
+// complete suite.
 func ExampleWatch() {
 	leaks := harness.Watch("com.shop*",
 		harness.Config("nightly.yaml"), // devices, sampling, detection

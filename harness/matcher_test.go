@@ -17,12 +17,13 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// sampled is a process that was read a short time before.
+// sampled returns the state of a process that was read a short time ago.
 func sampled(s detector.State, rate *Slope) ProcessState {
 	return ProcessState{Process: "com.shop", PID: 7, State: s, MB: 100, Slope: rate, Because: "it grows"}
 }
 
-// The descriptions of values in both directions, and the errors.
+// The matchers describe values in both directions and return the expected
+// errors.
 func TestMatchers(t *testing.T) {
 	leaky := &Dump{
 		Process: "com.shop", Folder: "runs/1", Report: &analysis.Report{},
@@ -47,7 +48,8 @@ func TestMatchers(t *testing.T) {
 		m      types.GomegaMatcher
 		actual any
 		ok     bool
-		// text returns the failure in the direction that fails, or the error.
+		// text returns the failure message for the direction that fails, or the
+		// error.
 		text  string
 		fails bool
 	}{
@@ -145,8 +147,7 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// nil dumps and trips, as after a failed call, are errors and do not cause a
-// panic.
+// A nil dump or trip, as after a failed call, causes an error and not a panic.
 func TestMatchersOfNil(t *testing.T) {
 	for name, c := range map[string]struct {
 		m      types.GomegaMatcher
@@ -161,7 +162,7 @@ func TestMatchersOfNil(t *testing.T) {
 }
 
 // If a value has a final result, an Eventually ends immediately; otherwise it
-// continues. Gomega does not use this information if it polls a function
+// continues. Gomega ignores this information if it polls a function
 // (internal/async_assertion.go).
 func TestFinalAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestFinalAnswers(t *testing.T) {
 	})
 }
 
-// A process that is not being read is an error.
+// Matching a process that is not being read causes an error.
 func TestStateOfRows(t *testing.T) {
 	now := hub.Standing{
 		Device: "S1", Process: "com.shop", PID: 7, State: detector.Leaking, MB: 5, Present: true, Answers: true,
@@ -218,7 +219,7 @@ func TestStateOfRows(t *testing.T) {
 	}
 }
 
-// Only values that both snapshots have can grow.
+// Only values that exist in both snapshots can grow.
 func TestSnapshotGrowth(t *testing.T) {
 	before := &Snapshot{
 		Objects: map[string]int64{"Activities": 1, "Views": 9}, Threads: new(int64(5)), Files: new(int64(7)),

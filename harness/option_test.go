@@ -16,7 +16,7 @@ func parsed(t *testing.T, args ...string) error {
 	f := flag.NewFlagSet("suite", flag.ContinueOnError)
 	f.SetOutput(new(strings.Builder))
 	declareFlags(f)
-	declareFlags(f) // of a second Watch
+	declareFlags(f) // the flags of a second Watch
 	return f.Parse(args)
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The analysis of a dump is read with the same values as it was written,
-// including leaks and bitmaps.
+// The analysis of a dump is decoded with the same values with which it was
+// encoded, including leaks and bitmaps.
 func TestReadReport(t *testing.T) {
 	heap := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	screen := heap.Activity("com.shop.DetailActivity", hproftest.Destroyed)
@@ -61,8 +61,8 @@ func TestReadReport(t *testing.T) {
 	}
 }
 
-// The reason why a diagnosis has no heap dump, in the words of the device if
-// available.
+// The reason why a diagnosis has no heap dump is given in the device's words if
+// they are available.
 func TestNoHeap(t *testing.T) {
 	step := func(name string, reasons ...string) record.Diagnosis {
 		return record.Diagnosis{Steps: []record.Collected{{Step: name, Reasons: reasons}}}

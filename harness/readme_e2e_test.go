@@ -80,9 +80,9 @@ func addFile(z *zip.Writer, name, path string) error {
 	return err
 }
 
-// TestHarnessPageFromEmptyDirectory: from an empty directory, with only the
-// lines of docs/harness.md and without a phone, a newcomer gets a failing check
-// within five minutes.
+// TestHarnessPageFromEmptyDirectory checks that a newcomer who starts in an
+// empty directory, without a phone, gets a failing check within five minutes by
+// using only the lines of docs/harness.md.
 func TestHarnessPageFromEmptyDirectory(t *testing.T) {
 	page, err := os.ReadFile("../docs/harness.md")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// leakyEntry is the entry of a spec with the given number of leaks and lines in
-// each trace.
+// leakyEntry returns the entry of a spec with the given number of leaks and the
+// given number of lines in each trace.
 func leakyEntry(leaks, lines int) SpecEntry {
 	p := record.CheckedProcess{
 		Process: "com.cart", PID: 42, Verdict: record.VerdictLeak, Folder: "artifacts/com.cart/1",
@@ -37,7 +37,7 @@ func leakyEntry(leaks, lines int) SpecEntry {
 	}
 }
 
-// The text of an entry on the console.
+// The console shows the text of an entry.
 func TestEntryText(t *testing.T) {
 	death := record.Death{PID: 42, Reason: "crash", Text: "boom"}
 	fault := record.Death{PID: 43, Reason: "anr", Text: "input timed out"}
@@ -100,9 +100,9 @@ func TestEntryJSON(t *testing.T) {
 	}
 }
 
-// The failure of a spec: the verdict first, then where it was checked and where
-// the evidence is, and the trace of one leak that is not accepted. The text
-// fits on one screen.
+// The failure of a spec contains the verdict first, then where it was checked
+// and where the evidence is, and the trace of one leak that is not accepted.
+// The text fits on one screen.
 func TestFailureText(t *testing.T) {
 	l := &Leaks{}
 	e := leakyEntry(3, 1000)
@@ -137,7 +137,7 @@ func TestFailureText(t *testing.T) {
 	}
 }
 
-// The results that fail a spec.
+// Tests which results fail a spec.
 func TestFailingChecks(t *testing.T) {
 	for _, c := range []struct {
 		verdict         record.CheckVerdict
@@ -153,7 +153,7 @@ func TestFailingChecks(t *testing.T) {
 			t.Errorf("%s: %v, strictly %v", c.verdict, l.fails(e, false), l.fails(e, true))
 		}
 		e.Expired = []string{"over"}
-		if !l.fails(e, false) { // whatever the check shows, somebody has to look
+		if !l.fails(e, false) { // somebody has to look, whatever the check shows
 			t.Errorf("%s with an expired exception does not fail", c.verdict)
 		}
 		l.settings.Observe = true
@@ -178,7 +178,7 @@ func TestLocationOf(t *testing.T) {
 	}
 }
 
-// The outcome of the spec itself.
+// Tests the outcome of the spec itself.
 func TestOutcome(t *testing.T) {
 	for state, want := range map[types.SpecState]string{
 		types.SpecStatePassed: record.OutcomePassed, types.SpecStateSkipped: record.OutcomeIgnored,

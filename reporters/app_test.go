@@ -69,7 +69,7 @@ func TestTextOfApps(t *testing.T) {
 	}
 }
 
-// A window in which only the sum leaks is reported by name.
+// The report names a window in which only the sum leaks.
 func TestTextOfAppsInWindows(t *testing.T) {
 	run := record.Run{Windows: []record.JudgedWindow{{
 		Name: "test", Processes: []record.WindowProcess{{Process: "com.shop", Gate: detector.Pass}},
@@ -92,7 +92,7 @@ func TestTextOfAppsInWindows(t *testing.T) {
 	}
 }
 
-// junit.xml has a case for each app, which fails if only the sum leaks.
+// junit.xml contains a case for each app, which fails if only the sum leaks.
 func TestJUnitOfApps(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  record.Run
@@ -126,8 +126,8 @@ func TestJUnitOfApps(t *testing.T) {
 	}
 }
 
-// The table of a replay has a row for each app, and the report contains the
-// evidence of an app whose sum alone leaks.
+// The table of a replay contains a row for each app, and the report contains
+// the evidence for an app if only its sum leaks.
 func TestReplayOfApps(t *testing.T) {
 	run := shopping(detector.Leak)
 	r := record.Replay{Policy: "robust", Apps: []record.ReplayApp{{AppVerdict: run.Apps[0]}}}

@@ -90,7 +90,7 @@ func TestWriteDiagnosis(t *testing.T) {
 	golden(t, "diagnosis.golden", b.String())
 }
 
-// Whatever a record contains, each printed line stays a single line.
+// Whatever a record contains, each printed line remains a single line.
 func TestWriteDiagnosisHostile(t *testing.T) {
 	bad := "\x1b[2J\n\u202e\x00" + strings.Repeat("x", 400)
 	d := record.Diagnosis{
@@ -108,8 +108,8 @@ func TestWriteDiagnosisHostile(t *testing.T) {
 	}
 }
 
-// A second diagnosis of the same leak does not repeat the trace; another leak
-// has its own.
+// A second diagnosis of the same leak does not repeat the trace. Another leak
+// has its own trace.
 func TestTraceOnce(t *testing.T) {
 	diagnosis := func(at float64, key string) record.Diagnosis {
 		return record.Diagnosis{
@@ -143,7 +143,7 @@ func TestDensityWords(t *testing.T) {
 	}
 }
 
-// leakOf is a leak with a trace of three objects.
+// leakOf returns a leak with a trace of three objects.
 func leakOf() analysis.Leak {
 	return analysis.Leak{
 		Fingerprint: "0123456789abcdef", Key: "fedcba9876543210", Class: "com.shop.CartActivity", Instances: 2,
@@ -178,8 +178,8 @@ func accumulationOf() analysis.Leak {
 	return l
 }
 
-// Tests a leak and a place where memory accumulates, printed in several lines
-// and in a few words.
+// Tests a leak and a place where memory accumulates, printed both in several
+// lines and in a few words.
 func TestWriteLeak(t *testing.T) {
 	own, pile := leakOf(), accumulationOf()
 	library := leakOf()
@@ -199,7 +199,7 @@ func TestWriteLeak(t *testing.T) {
 }
 
 // The bytes of a leak include the leaks that it explains. The text does not
-// list them, and the leak is not modified.
+// list those leaks, and the leak is not modified.
 func TestWriteLeakOmitsExplained(t *testing.T) {
 	l := leakOf()
 	l.Consequences = []analysis.Related{{Class: "com.shop.Other"}}
@@ -243,7 +243,7 @@ func FuzzWriteLeak(f *testing.F) {
 	})
 }
 
-// The report of a run ends with the end of its last diagnosis: the leak trace.
+// The report of a run ends with the end of the last diagnosis: the leak trace.
 func TestTextEndsWithTheTrace(t *testing.T) {
 	l := leakOf()
 	d := diagnosisOf("leak", record.DiagnosisComplete)

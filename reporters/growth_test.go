@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/growth"
 )
 
-// The report states if a dump has no date.
+// If a dump has no date, the report states this.
 func TestGrowthDate(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b strings.Builder

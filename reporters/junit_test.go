@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// readSuites reads JUnit XML like a CI server, and checks what every file must
-// fulfill: the counts match the cases, no case has two results, and every
+// readSuites reads JUnit XML as a CI server does, and checks what must be true
+// of every file: the counts match the cases, no case has two results, and every
 // character is valid in XML 1.0.
 func readSuites(t *testing.T, text []byte) []junitCase {
 	t.Helper()
@@ -66,7 +66,7 @@ func readSuites(t *testing.T, text []byte) []junitCase {
 	return s.Cases
 }
 
-// checkedRun returns a run with one of every kind of result.
+// checkedRun returns a run that contains one result of every kind.
 func checkedRun() record.Run {
 	leak := record.CheckedLeak{
 		DumpLeak: record.DumpLeak{
@@ -151,7 +151,7 @@ func TestJUnitGolden(t *testing.T) {
 	golden(t, "junit.golden", b.String())
 }
 
-// Each case of a run has the result in its record.
+// Each case of a run has the result that is in the record.
 func TestJUnitCases(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteJUnit(&b, checkedRun()); err != nil {
@@ -199,7 +199,7 @@ func TestJUnitCases(t *testing.T) {
 	}
 }
 
-// If a run has several kinds of devices, the names contain the kind; with
+// If a run uses several kinds of devices, the names contain the kind. With
 // several devices of one kind, they do not.
 func TestJUnitDevices(t *testing.T) {
 	run := record.Run{

@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 )
 
-// Items that are omitted from a list are counted; the text has a singular form.
+// The report counts the items that are omitted from a list, and uses the
+// singular for one item.
 func TestOmittedCounts(t *testing.T) {
 	for n, want := range map[int][2]string{
 		0:    {"", ""},

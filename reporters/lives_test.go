@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The headline mentions the restarts; the reason next to it does not repeat
+// The headline mentions the restarts, and the reason next to it does not repeat
 // them.
 func TestReasonBesideRestarts(t *testing.T) {
 	deaths := map[string]int{"out_of_memory": 2}

@@ -34,7 +34,7 @@ func dumpOf() analysis.Dump {
 }
 
 // Tests every section of the report of a dump with one row more than a list
-// prints. The second report contains the rows that the first omits.
+// prints. The second report also contains the rows that the first one omits.
 func TestReportPages(t *testing.T) {
 	full := &analysis.Report{
 		Dump: dumpOf(), Leaks: []analysis.Leak{leakOf(), leakOf()},
@@ -150,7 +150,7 @@ func TestReportPages(t *testing.T) {
 	golden(t, "report.golden", b.String())
 }
 
-// withUnused adds unused slots to a report by its JSON, because no other
+// withUnused adds unused slots to a report by way of JSON, because no other
 // package can name their type.
 func withUnused(r *analysis.Report, bytes int64) {
 	err := json.Unmarshal(fmt.Appendf(nil,
@@ -243,8 +243,8 @@ func TestDiffPages(t *testing.T) {
 	golden(t, "diff.golden", b.String())
 }
 
-// Tests places with their holders, with counts and paths that are short enough
-// to be printed, and with ones that are too long.
+// Tests places with their holders: with counts and paths that are short enough
+// to be printed, and with some that are too long.
 func TestGrowthPages(t *testing.T) {
 	static := func(owner, name, class string) analysis.GrowthStep {
 		return analysis.GrowthStep{Kind: "static_field", Owner: owner, Name: name, Class: class}
@@ -318,8 +318,8 @@ func TestPathPages(t *testing.T) {
 	golden(t, "paths.golden", b.String())
 }
 
-// Tests a run with everything that a run.json can contain, and each reason why
-// a run ends.
+// Tests a run with everything that run.json can contain, and with each reason
+// why a run ends.
 func TestRunPages(t *testing.T) {
 	p := record.Process{
 		Device: "S1", User: 10, Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Restarts: 1,
@@ -360,8 +360,8 @@ func TestRunPages(t *testing.T) {
 	golden(t, "run.golden", b.String())
 }
 
-// Recordings with the same names are distinguished, and the number of steps is
-// bounded.
+// Recordings with the same names can be distinguished in the report, and the
+// number of printed steps is bounded.
 func TestReplayPages(t *testing.T) {
 	p := func(file, device string, user, pid int) record.ReplayProcess {
 		return record.ReplayProcess{

@@ -57,7 +57,7 @@ judged by policy robust
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	// However many times the state changes, the text stays short and the JSON
+	// However many times the state changes, the text stays short, and the JSON
 	// contains everything.
 	var page page
 	looks = nil

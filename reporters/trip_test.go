@@ -66,7 +66,7 @@ func tripOf() record.Trip {
 	}
 }
 
-// The report of a trip fits one screen: first the verdict, then what grows,
+// The report of a trip fits on one screen: first the verdict, then what grows,
 // then the other measures.
 func TestWriteTrip(t *testing.T) {
 	var out bytes.Buffer
@@ -88,7 +88,7 @@ func TestWriteTrip(t *testing.T) {
 	}
 }
 
-// Whatever a trip contains, its lines are printable and within the width.
+// Whatever a trip contains, its lines are printable and not too wide.
 func TestWriteTripHostile(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	words := []string{

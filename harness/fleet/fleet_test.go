@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// client returns a client of an adb server in memory with phones of the given
-// API levels.
+// client returns a client of an adb server in memory that serves phones with
+// the given API levels.
 func client(t *testing.T, apis map[string]int) *adb.Client {
 	t.Helper()
 	var phones []adbd.Phone
@@ -86,8 +86,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Two runs cannot use the same device or directory; the second may wait, and
-// then reads the device's clock again.
+// Two runs cannot use the same device or directory at the same time. The second
+// run may wait; it then reads the device's clock again.
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases := t.TempDir()

@@ -61,8 +61,8 @@ func TestReadSamplesDamagedLines(t *testing.T) {
 	}
 }
 
-// A last line without a line end was truncated by a kill, however long it is.
-// An endless line is an error.
+// A last line without a line end is one that was being written when the run was
+// killed, however long the line is. An endless line is an error.
 func TestReadSamplesEndsOfDamage(t *testing.T) {
 	header := `{"schema":"leakgate.samples/1"}` + "\n" + `{"t_s":1}` + "\n"
 	none := Lines{Damaged: func(line int, why error) { t.Errorf("line %d: %v", line, why) }}
@@ -91,7 +91,7 @@ type brokenReader struct{}
 func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
 
 // Whatever a file contains, reading it with a Damaged function delivers at
-// least all lines that are delivered without one, and no line twice.
+// least all lines that are delivered without one, and delivers no line twice.
 func FuzzReadDamagedSamples(f *testing.F) {
 	f.Add([]byte(`{"schema":"leakgate.samples/1"}` + "\nx\n" + `{"t_s":1,"event":"mark"}` + "\n\n" +
 		`{"t_s":1,"pss_kb":null}`))

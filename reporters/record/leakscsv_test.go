@@ -56,7 +56,7 @@ func TestLeaksTable(t *testing.T) {
 	}
 }
 
-// The documentation page of the format names every column of leaks.csv.
+// The documentation page of the format lists every column of leaks.csv.
 func TestLeaksTablePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil {
@@ -89,7 +89,7 @@ func table(t *testing.T, run Run) [][]string {
 	return rows
 }
 
-// The table has the first thousand findings of a run, or only its heading.
+// The table contains the first thousand findings of a run, or only its heading.
 func TestLeaksTableIsBounded(t *testing.T) {
 	if rows := table(t, Run{}); len(rows) != 1 {
 		t.Errorf("%d rows", len(rows))

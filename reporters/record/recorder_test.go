@@ -112,7 +112,7 @@ func TestSampleLineNames(t *testing.T) {
 	}
 }
 
-// A killed run leaves a file that may end anywhere: no complete line is lost,
+// The file of a run that was killed may end anywhere. No complete line is lost,
 // and no incomplete line is used.
 func TestReadSamplesTruncatedAnywhere(t *testing.T) {
 	text := record(t, t.TempDir())

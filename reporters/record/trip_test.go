@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The documentation page of the format names every field of a trip.
+// The documentation page of the format lists every field of a trip.
 func TestTripPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/trip.md")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestTripPage(t *testing.T) {
 	}
 }
 
-// A trip is read back as it was written, with nulls for unknown values.
+// A trip is decoded as it was encoded, with null for unknown values.
 func TestWriteTrip(t *testing.T) {
 	trip := Trip{
 		Schema: TripSchema, Process: "com.shop", Verdict: VerdictLeak, Growing: []Finding{}, Warnings: []string{},

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// before has a BeforeSuite that performs the action named in SUITE_BEFORE.
+// before contains a BeforeSuite that performs the action named in SUITE_BEFORE.
 var _ = scenario("before", func() {
 	BeforeSuite(func() {
 		switch os.Getenv("SUITE_BEFORE") {
@@ -35,7 +35,7 @@ var _ = scenario("before", func() {
 	})
 })
 
-// simple has two specs, of which the second leaks.
+// simple contains two specs, of which the second leaks.
 var _ = scenario("simple", func() {
 	BeforeSuite(launch)
 	Describe("app", func() {
@@ -44,7 +44,7 @@ var _ = scenario("simple", func() {
 	})
 })
 
-// clean has no leaks or failures.
+// clean contains specs without leaks or failures.
 var _ = scenario("clean", func() {
 	SynchronizedBeforeSuite(launch, func() {})
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -52,12 +52,13 @@ var _ = scenario("clean", func() {
 	}
 })
 
-// unchecked has specs without a check.
+// unchecked contains specs without a check.
 var _ = scenario("unchecked", func() {
 	It("has no check", func() {})
 })
 
-// paused leaks, and waits in the middle of the spec until the test releases it.
+// paused contains a spec that leaks, and waits in its middle until the test
+// releases it.
 var _ = inOrder("paused", func() {
 	BeforeEach(launch)
 	It("waits", leaks.Check(), func(ctx SpecContext) {
@@ -67,7 +68,7 @@ var _ = inOrder("paused", func() {
 	It("is clean", leaks.Check(), func() { visit("CartActivity") })
 })
 
-// holding has a spec that occupies the device and leaks nothing.
+// holding contains a spec that occupies the device and leaks nothing.
 var _ = inOrder("holding", func() {
 	It("waits", leaks.Check(), func(ctx SpecContext) {
 		launch()
@@ -75,7 +76,7 @@ var _ = inOrder("holding", func() {
 	})
 })
 
-// cleaned has a spec whose cleanup waits.
+// cleaned contains a spec whose cleanup waits.
 var _ = inOrder("cleaned", func() {
 	BeforeEach(launch)
 	It("waits", leaks.Check(), func(ctx SpecContext) {
@@ -85,7 +86,7 @@ var _ = inOrder("cleaned", func() {
 	})
 })
 
-// held has specs that occupy the device, each in its own process.
+// held contains specs that occupy the device, each in its own process.
 var _ = scenario("held", func() {
 	SynchronizedBeforeSuite(launch, func() {})
 	for _, name := range []string{"one", "two", "three"} {
@@ -99,7 +100,7 @@ var _ = scenario("held", func() {
 	}
 })
 
-// crashes has specs in which the app dies.
+// crashes contains specs in which the app dies.
 var _ = inOrder("crashes", func() {
 	BeforeEach(launch)
 	It("is clean", leaks.Check(), func() { visit("CartActivity") })
@@ -108,19 +109,19 @@ var _ = inOrder("crashes", func() {
 	It("blocks", leaks.Check(), func() {
 		shell("am start -n com.cart/.StuckActivity")
 		shell("input tap 100 100")
-		time.Sleep(time.Second) // a minute of the phone
+		time.Sleep(time.Second) // a minute of phone time
 	})
 	It("is clean at the end", leaks.Check(), func() { visit("CartActivity") })
 })
 
-// gone has a spec in which the app is not running.
+// gone contains a spec in which the app is not running.
 var _ = inOrder("gone", func() {
 	It("is clean", leaks.Check(), func() { launch(); visit("CartActivity") })
 	It("has no app", leaks.Check(), func() { shell("am force-stop com.cart"); time.Sleep(100 * time.Millisecond) })
 	It("has no app at all", leaks.Check(), func() {})
 })
 
-// pool has specs that report which device they drive.
+// pool contains specs that report which device they drive.
 var _ = inOrder("pool", func() {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		It("drives "+name, leaks.Check(), func() {
@@ -139,7 +140,7 @@ var _ = inOrder("pool", func() {
 	AfterEach(func() { Expect(os.Getenv("ANDROID_SERIAL")).To(Equal(leaks.Device())) })
 })
 
-// trends has specs that wait, for some minutes and for two hours of the phone's
+// trends contains specs that wait for some minutes and for two hours of phone
 // time.
 var _ = inOrder("trends", func() {
 	It("is short", leaks.Check(harness.Trend()), func() { shell("sleep 300") })
@@ -147,7 +148,7 @@ var _ = inOrder("trends", func() {
 	It("is LEAKING", leaks.Check(harness.Live()), func() { shell("sleep 5400") })
 })
 
-// entries has only checks that are not known before their node runs.
+// entries contains specs whose checks are not known before their nodes run.
 var _ = scenario("entries", func() {
 	DescribeTable("table", func(screen string) {
 		Expect(os.Getenv("ANDROID_SERIAL")).NotTo(BeEmpty())
@@ -160,7 +161,7 @@ var _ = scenario("entries", func() {
 		Entry("c", leaks.Check(), "CartActivity"), Entry("d", leaks.Check(), "CheckoutActivity"))
 })
 
-// loud has specs that print a lot.
+// loud contains specs that print a lot.
 var _ = scenario("loud", func() {
 	BeforeSuite(launch)
 	line := strings.Repeat("x", 1<<10-1) + "\n"
@@ -173,7 +174,7 @@ var _ = scenario("loud", func() {
 	}
 })
 
-// trips repeats loops.
+// trips contains specs that repeat loops.
 var _ = inOrder("trips", func() {
 	BeforeEach(launch)
 	repeat := func(screen string) func(SpecContext) {

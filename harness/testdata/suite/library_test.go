@@ -16,14 +16,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// background has stress that ends with its spec.
+// background contains specs with stress that ends with its spec.
 var _ = inOrder("background", func() {
 	BeforeEach(launch)
 	It("runs monkey", leaks.Check(), func(ctx SpecContext) {
 		leaks.Monkey(ctx, "com.cart", harness.Throttle(time.Second), harness.Seed(7))
 		time.Sleep(300 * time.Millisecond)
 	})
-	// the shell that runs ps
+	// This is the shell that runs ps.
 	It("has no monkey", func() { Expect(strings.Count(shell("ps -A")+"\n", " sh\n")).To(Equal(1)) })
 	It("runs a command", leaks.Check(), func(ctx SpecContext) {
 		leaks.Shell(ctx, "sleep 100000")
@@ -35,7 +35,7 @@ var _ = inOrder("background", func() {
 	})
 })
 
-// tests runs tests of the app.
+// tests contains a spec that runs the tests of the app.
 var _ = inOrder("tests", func() {
 	It("runs tests", func(ctx SpecContext) {
 		run, err := leaks.Instrument(ctx,
@@ -53,7 +53,7 @@ var _ = inOrder("tests", func() {
 	})
 })
 
-// matchers reads the state of a process.
+// matchers contains specs that match the state of a process.
 var _ = inOrder("matchers", func() {
 	BeforeEach(launch)
 	It("is steady", func(ctx SpecContext) {
@@ -91,8 +91,8 @@ var _ = inOrder("matchers", func() {
 	})
 })
 
-// many has a repeated spec of each of three kinds: each spec drives the phone
-// for ten seconds.
+// many contains specs of three kinds that are repeated. Each spec drives the
+// phone for ten seconds.
 var _ = inOrder("many", func() {
 	BeforeEach(launch)
 	rounds, _ := strconv.Atoi(os.Getenv("SUITE_ROUNDS"))
@@ -126,7 +126,7 @@ func TestPlainFailure(t *testing.T) {
 	t.Error("the total is wrong")
 }
 
-// start starts the app, in a run of plain tests.
+// start starts the app in a run of plain tests.
 func start(t *testing.T) {
 	t.Helper()
 	if os.Getenv("SUITE") != "plain" {

@@ -18,8 +18,8 @@ func mark(name, text string) {
 	Expect(os.WriteFile(filepath.Join(os.Getenv("SUITE_MARKS"), name), []byte(text), 0o600)).To(Succeed())
 }
 
-// pause marks a point, with the pid of the process, and waits until the test
-// releases the spec.
+// pause sets a mark that contains the pid of the process, and waits until the
+// test releases the spec.
 func pause(ctx context.Context, name string) {
 	GinkgoHelper()
 	mark(name, strconv.Itoa(os.Getpid()))

@@ -9,14 +9,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// both has a spec that leaks and one that does not.
+// both contains a spec that leaks and one that does not.
 func both() {
 	It("leaks", func() { visit("CheckoutActivity") })
 	It("is clean", func() { visit("CartActivity") })
 }
 
-// nodes has specs under nodes of each type, most of which restart the app or
-// end it.
+// nodes contains specs under nodes of each type, most of which restart or end
+// the app.
 var _ = scenario("nodes", func() {
 	Describe("started before each", leaks.Check(), func() {
 		BeforeEach(func() { stop(); launch() })
@@ -113,7 +113,7 @@ var _ = scenario("nodes", func() {
 			"CheckoutActivity"))
 })
 
-// old has a leak in a spec without a check that runs between specs with one.
+// old contains a spec without a check that leaks, between specs with a check.
 var _ = scenario("old", func() {
 	BeforeSuite(func() {
 		launch()
@@ -127,7 +127,7 @@ var _ = scenario("old", func() {
 	})
 })
 
-// chosen has a spec that is focused in the source.
+// chosen contains a spec that is focused in the source.
 var _ = inOrder("chosen", func() {
 	It("is not chosen", leaks.Check(), func() { visit("CheckoutActivity") })
 	FIt("is chosen", leaks.Check(), func() { launch(); visit("CheckoutActivity") })

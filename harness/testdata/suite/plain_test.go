@@ -7,7 +7,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// leaks checks nothing: the specs are those of a suite without Watch and Check.
+// leaks replaces the watch and checks nothing: the specs are those of a suite
+// without Watch and Check.
 var leaks unwatched
 
 type unwatched struct{}

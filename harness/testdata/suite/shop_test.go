@@ -5,8 +5,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// shop has a spec of each kind that suites typically have. Its specs may run in
-// any order and in several processes.
+// shop contains a spec of each kind that suites typically contain. Its specs
+// may run in any order and in several processes.
 var _ = scenario("shop", func() {
 	SynchronizedBeforeSuite(launch, func() {})
 

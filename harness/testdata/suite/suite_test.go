@@ -1,6 +1,6 @@
-// Package suite is a Ginkgo suite that drives a simulated phone: the tests of
+// Package suite is a Ginkgo suite that drives a simulated phone. The tests of
 // package harness run it in child processes. SUITE names the scenario of a run;
-// only its specs are built.
+// only the specs of that scenario are built.
 package suite
 
 import (
@@ -35,7 +35,7 @@ func inOrder(name string, build func()) bool {
 	return scenario(name, func() { Describe("app", build) })
 }
 
-// try runs a command on the device, and returns its output.
+// try runs a command on the device and returns its output.
 func try(ctx context.Context, command string) (string, error) {
 	client, err := adb.NewClient(adb.Options{NoStart: true})
 	if err != nil {
@@ -65,7 +65,7 @@ func open(screen string) { GinkgoHelper(); shell("am start -W -n com.cart/." + s
 
 func back() { GinkgoHelper(); shell("input keyevent BACK") }
 
-// visit opens a screen and closes it.
+// visit opens and closes a screen.
 func visit(screen string) { GinkgoHelper(); open(screen); back() }
 
 func launch() { GinkgoHelper(); open("MainActivity") }

@@ -12,7 +12,7 @@ import (
 
 var leaks = harness.Watch(cmp.Or(os.Getenv("SUITE_WATCHES"), "com.cart*"), options()...)
 
-// options are the options that SUITE_OPTIONS names: NAME or NAME=VALUE,
+// options returns the options that SUITE_OPTIONS contains: NAME or NAME=VALUE,
 // separated by commas.
 func options() (out []harness.Option) {
 	for _, word := range strings.FieldsFunc(os.Getenv("SUITE_OPTIONS"), func(r rune) bool { return r == ',' }) {

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// cart is a phone with an app whose CheckoutActivity leaks.
+// cart returns a phone with an app whose CheckoutActivity leaks.
 func cart(serial string) *androidsim.Phone {
 	return androidsim.New(androidsim.Options{
 		Serial: serial, Seed: 1, DumpsysTime: time.Millisecond,
@@ -34,7 +34,7 @@ func cart(serial string) *androidsim.Phone {
 	})
 }
 
-// newHub returns a hub of phones in memory.
+// newHub returns a hub for phones in memory.
 func newHub(t *testing.T, o Options, phones ...adbd.Phone) *Hub {
 	t.Helper()
 	server := adbd.NewServer(phones...)
@@ -86,7 +86,8 @@ func spec(t *testing.T, h *Hub, p adbd.Phone, name, command, outcome string, kno
 	return c
 }
 
-// A suite in one process: the checks of its specs, and the verdict on it.
+// Tests a suite in one process: the checks of its specs, and the verdict on the
+// suite.
 func TestHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")
@@ -143,8 +144,8 @@ func TestHub(t *testing.T) {
 	})
 }
 
-// checkEnded checks that a hub whose suite has ended responds, and holds no
-// devices.
+// checkEnded checks that a hub whose suite has ended still responds and holds
+// no devices.
 func checkEnded(t *testing.T, h *Hub) {
 	t.Helper()
 	if err := h.Start(t.Context(), true); err == nil || !strings.Contains(err.Error(), "the suite has ended") {
@@ -162,7 +163,7 @@ func checkEnded(t *testing.T, h *Hub) {
 	}
 }
 
-// Without a device each spec of a suite fails immediately; an explicit start
+// Without a device, each spec of a suite fails immediately. An explicit start
 // retries.
 func TestHubWithoutADevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +203,7 @@ func TestHubWithoutADevice(t *testing.T) {
 	})
 }
 
-// A pattern without a process fails the suite; an interrupted suite ends
+// A pattern that matches no process fails the suite. An interrupted suite ends
 // immediately.
 func TestHubVerdicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -224,7 +225,7 @@ func TestHubVerdicts(t *testing.T) {
 	})
 }
 
-// All requests to a hub.
+// Tests all requests to a hub.
 func TestHubRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")

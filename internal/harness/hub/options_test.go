@@ -19,7 +19,8 @@ func env(values map[string]string) func(string) (string, bool) {
 	}
 }
 
-// The precedence is: flag, environment, YAML file, code.
+// The precedence, from highest to lowest, is: flag, environment, YAML file,
+// code.
 func TestPrecedence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "leakgate.yaml")
 	const basis = "version: 1\napp: { processes: [com.yaml] }\nworkload: none\nduration: 1h\n"
@@ -101,7 +102,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// The file of accepted leaks, and errors in it.
+// Tests the file of accepted leaks, and errors in it.
 func TestAccepted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "accepted.yaml")
 	write := func(text string) {
@@ -131,8 +132,8 @@ func TestAccepted(t *testing.T) {
 }
 
 // For any names of processes and devices in the code, the generated YAML file
-// has the same names, or they are rejected; a name never becomes another key or
-// another name.
+// contains the same names, or they are rejected. A name never becomes another
+// key or another name.
 func FuzzOptionsText(f *testing.F) {
 	f.Add("com.shop", "emulator-5554", true)
 	f.Add("${HOME}$x\"'\n: - [", "a, b", false)
@@ -169,8 +170,8 @@ func plainName(s string) bool {
 		!strings.HasSuffix(s, ".")
 }
 
-// For any name of a suite, its run directory is one directory with a short name
-// of letters, digits and hyphens.
+// For any name of a suite, the run directory is a single path component with a
+// short name of letters, digits and hyphens.
 func FuzzSlug(f *testing.F) {
 	f.Add("Shop suite")
 	f.Add("../../etc/passwd\x00 Ünïcode " + strings.Repeat("x", 100))
@@ -187,7 +188,7 @@ func FuzzSlug(f *testing.F) {
 	})
 }
 
-// A file for suites needs no workload, no duration, and none of the processes
+// A file for suites needs neither a workload nor a duration nor the processes
 // that the code names.
 func TestConfigOfASuite(t *testing.T) {
 	for text, want := range map[string]string{

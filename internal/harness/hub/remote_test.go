@@ -28,7 +28,7 @@ func socket(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// served returns a hub without a run, at a socket.
+// served returns a hub without a run that is served on a socket.
 func served(t *testing.T) (*Hub, *Listener, string) {
 	t.Helper()
 	h, path := newHub(t, Options{}), socket(t)
@@ -40,8 +40,8 @@ func served(t *testing.T) (*Hub, *Listener, string) {
 	return h, l, path
 }
 
-// A turn of another process lasts until it is released, or until the process
-// exits; the waiting process learns who holds the device.
+// A turn of another process lasts until the process releases it or exits. The
+// waiting process learns who holds the device.
 func TestRemoteTurns(t *testing.T) {
 	h, l, path := served(t)
 	one, two := NewRemote(path), NewRemote(path)
@@ -66,8 +66,7 @@ func TestRemoteTurns(t *testing.T) {
 	first.Release()
 	second := <-granted
 
-	// Canceling a wait of another process, and a wait in the process of the
-	// hub.
+	// A wait can be canceled in another process and in the process of the hub.
 	gone := make(chan error, 1)
 	go func() {
 		_, err := one.Turn(dying, "third", func(string) { die() })
@@ -85,7 +84,7 @@ func TestRemoteTurns(t *testing.T) {
 		local <- turn
 	}()
 
-	// The second process dies: its connection breaks.
+	// The second process dies, which breaks its connection.
 	second.(*remoteTurn).body.Close()
 	two.http.CloseIdleConnections()
 	(<-local).Release()
@@ -125,7 +124,7 @@ func TestRemoteTurnAtTheEnd(t *testing.T) {
 	}
 }
 
-// A remote returns the errors of its hub; each method has its own request.
+// A remote returns the errors of its hub. Each method sends its own request.
 func TestRemoteErrors(t *testing.T) {
 	_, _, path := served(t)
 	c := NewRemote(path)
@@ -174,7 +173,7 @@ func TestHostileRequests(t *testing.T) {
 		for _, name := range []string{"open", "turn", "close", "nothing"} {
 			answer, err := NewRemote(path).http.Post("http://hub/"+name, "", strings.NewReader(body))
 			if err != nil {
-				continue // the request was rejected before all of it was sent
+				continue // the request was rejected before it was sent completely
 			}
 			io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
@@ -195,7 +194,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// A turn of another process that was granted before the run started gets a
+// If a turn of another process was granted before the run started, it gets a
 // device of the run afterwards.
 func TestRemoteTurnBeforeTheRun(t *testing.T) {
 	h, _, path := served(t)
@@ -215,8 +214,8 @@ func TestRemoteTurnBeforeTheRun(t *testing.T) {
 	}
 }
 
-// Many processes request a turn at the same time, and at most one has the
-// device.
+// If many processes request a turn at the same time, at most one of them holds
+// the device.
 func TestConcurrentRemoteTurns(t *testing.T) {
 	_, _, path := served(t)
 	var wg sync.WaitGroup
@@ -247,8 +246,8 @@ func TestConcurrentRemoteTurns(t *testing.T) {
 	wg.Wait()
 }
 
-// The next suite removes the sockets of killed suites, but not sockets in use,
-// recent ones or other files.
+// The next suite removes the sockets of suites that were killed, but not
+// sockets in use, recent sockets or other files.
 func TestDeadSockets(t *testing.T) {
 	folder := filepath.Dir(socket(t))
 	at := func(name string) string { return filepath.Join(folder, name) }
@@ -285,7 +284,7 @@ func TestDeadSockets(t *testing.T) {
 	}
 }
 
-// The directory of sockets belongs to this user only.
+// The directory of the sockets is accessible to this user only.
 func TestSocketPath(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	one, err := SocketPath("127.0.0.1:1 1")

@@ -13,8 +13,8 @@ import (
 )
 
 // TestConcurrentTurns starts goroutines that each hold devices for a while;
-// some stop waiting before they get one. No device has two holders at a time,
-// and all devices are free at the end.
+// some of them stop waiting before they get one. No device has two holders at
+// the same time, and all devices are free at the end.
 func TestConcurrentTurns(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestConcurrentTurns(t *testing.T) {
 	}
 }
 
-// Specs are served in the order of their requests, and learn who holds the
+// Specs get their turns in the order of their requests, and learn who holds the
 // device.
 func TestTurnsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 	})
 }
 
-// The spec in which the run starts keeps its turn, on the first device; waiting
+// The spec in which the run starts keeps its turn, on the first device. Waiting
 // specs get the other devices immediately.
 func TestTurnsBeforeTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,12 +142,12 @@ func TestTurnsBeforeTheRun(t *testing.T) {
 	})
 }
 
-// asked is a spec of the model that FuzzTurns compares with.
+// asked is a spec in the model that FuzzTurns compares with.
 type asked struct {
 	turn   *Turn
 	stop   context.CancelFunc
 	done   chan struct{}
-	device string // of the model
+	device string // the turn in the model
 	state  string // waiting, holding a device, or done
 }
 

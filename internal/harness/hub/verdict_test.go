@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// judged returns the verdict on a run of com.shop.
+// judged returns the verdict on a run with the process com.shop.
 func judged(run record.Run, strict bool, accepted ...monitor.Exception) SuiteVerdict {
 	h := &Hub{accepted: accepted}
 	h.plan.config = &config.Config{}
@@ -48,8 +48,8 @@ func dumpLeak(class string) record.DumpLeak {
 	}
 }
 
-// The memory of a process over the suite: a leak fails it, unless its cause is
-// known.
+// If the memory of a process leaks over the suite, the suite fails, unless the
+// cause is known.
 func TestSuiteMemory(t *testing.T) {
 	until := func(days int) monitor.Exception {
 		return monitor.Exception{Class: "Known", Reason: "SHOP-1", Owner: "anna", Until: time.Now().AddDate(0, 0, days)}
@@ -109,7 +109,7 @@ func TestSuiteMemory(t *testing.T) {
 	}
 }
 
-// The checks of a suite: the verdict includes results that Ginkgo does not
+// The verdict on a suite includes results of its checks that Ginkgo does not
 // show.
 func TestSuiteChecks(t *testing.T) {
 	one := func(verdict record.CheckVerdict, outcome, of string) record.Check {
@@ -122,7 +122,7 @@ func TestSuiteChecks(t *testing.T) {
 		fails, strict bool
 	}{
 		"passes": {one(record.VerdictPass, record.OutcomePassed, record.CheckSpec), false, false},
-		// the leak fails the spec
+		// The leak fails the spec.
 		"leaks":                    {one(record.VerdictLeak, record.OutcomePassed, record.CheckSpec), false, false},
 		"leaks and fails":          {one(record.VerdictLeak, record.OutcomeFailed, record.CheckSpec), true, true},
 		"leaks and is interrupted": {one(record.VerdictLeak, record.OutcomeUnfinished, record.CheckSpec), true, true},
@@ -154,7 +154,7 @@ func TestSuiteChecks(t *testing.T) {
 }
 
 // A leak that is found before a body fails the suite, unless it may be older
-// than the suite; deaths within a failing spec are reported as well.
+// than the suite. Deaths within a failing spec are reported as well.
 func TestLeaksOlderThanCheck(t *testing.T) {
 	with := func(device string, pid int, older bool) record.Check {
 		p := record.CheckedProcess{Process: "com.shop", PID: pid, Verdict: record.VerdictPass}

@@ -18,7 +18,7 @@ type seen struct {
 	Stack   string
 }
 
-// collect parses the output in pieces, and the error output in one piece.
+// collect parses the output in pieces, and the error output as a whole.
 func collect(t *testing.T, errs string, pieces ...string) ([]seen, Totals) {
 	t.Helper()
 	var out []seen
@@ -39,7 +39,7 @@ func collect(t *testing.T, errs string, pieces ...string) ([]seen, Totals) {
 	return out, r.Close()
 }
 
-// spell formats calls as one line each.
+// spell formats each call as one line.
 func spell(calls []seen) string {
 	var lines []string
 	for _, c := range calls {
@@ -272,7 +272,7 @@ func (p *printer) bundle(kind, codeKind string, code int, values map[string]stri
 	p.noise()
 }
 
-// status sends one bundle of InstrumentationResultPrinter.
+// status prints one bundle of InstrumentationResultPrinter.
 func (p *printer) status(code int, want seen, stream string) {
 	values := map[string]string{
 		"class": want.Test.Class, "test": want.Test.Method, "current": fmt.Sprint(want.Test.Number),
@@ -338,7 +338,7 @@ func (p *printer) list(n int, crashAt int) []seen {
 	return out
 }
 
-// want is the expected report of a stream.
+// want returns the calls that the stream is expected to make.
 func want(list []seen) []seen {
 	var out []seen
 	for _, w := range list {
@@ -357,7 +357,7 @@ func (p *printer) pieces(text string) []string {
 	return out
 }
 
-// For any tests, any splits of the output and any noise between its lines, each
+// For any tests, any split of the output and any noise between its lines, each
 // test begins and ends as generated.
 func TestStreamOracle(t *testing.T) {
 	for round := range 400 {
@@ -411,7 +411,8 @@ func TestStreamOracle(t *testing.T) {
 	}
 }
 
-// A test is reported with the line that shows it, not with the next.
+// A test is reported when the line that shows it arrives, not when the next
+// line does.
 func TestStreamReportsAtOnce(t *testing.T) {
 	var got []string
 	r := NewStream(Events{

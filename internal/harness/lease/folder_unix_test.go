@@ -28,7 +28,7 @@ func TestFolder(t *testing.T) {
 	if folder, err := Folder(asked); err != nil || folder != asked {
 		t.Errorf("%s, %v", folder, err)
 	}
-	// Without a home folder, or with one that is not writable, the temporary
+	// If there is no home folder, or if it is not writable, the temporary
 	// folder is used.
 	for _, nowhere := range []string{"", filepath.Join(home, "file")} {
 		if err := os.WriteFile(filepath.Join(home, "file"), nil, 0o600); err != nil {
@@ -79,7 +79,7 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 	}
 }
 
-// A named pipe in place of a lock file does not block, and is not a lease.
+// A named pipe in place of a lock file neither blocks nor counts as a lease.
 func TestPipeForALockFile(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)

@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// childVariable makes the test binary a process that uses leases.
+// childVariable is the environment variable that makes the test binary a
+// process that uses leases.
 const childVariable = "LEASE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -33,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold takes the keys of some serials, reports that it has them, and holds them
-// until its input ends.
+// hold takes the keys of some serials, reports that it holds them, and keeps
+// them until its input ends.
 func hold(folder string, serials []string) int {
 	l, err := Take(context.Background(),
 		Request{Folder: folder, Keys: devices(serials...), Holder: NewHolder("watch", "runs/of child")})
@@ -51,8 +52,8 @@ func hold(folder string, serials []string) int {
 	return 0
 }
 
-// contend is one of many processes that want the same key; each of its four
-// goroutines takes it several times.
+// contend runs as one of many processes that want the same key. Each of its
+// four goroutines takes the key several times.
 func contend(folder, oracle, times string) int {
 	n, err := strconv.Atoi(times)
 	if err != nil {
@@ -71,8 +72,8 @@ func contend(folder, oracle, times string) int {
 	return 0
 }
 
-// holdInTurn takes one key n times, competing with all other processes. The
-// oracle is a file that only one process can create.
+// holdInTurn takes one key n times while all other processes compete for it.
+// The oracle is a file that only one process can create.
 func holdInTurn(folder, oracle string, n int) error {
 	for n > 0 {
 		l, err := Take(context.Background(), Request{Folder: folder, Keys: devices("S1"), Holder: NewHolder("run", "")})
@@ -87,7 +88,7 @@ func holdInTurn(folder, oracle string, n int) error {
 		if err != nil {
 			return fmt.Errorf("two processes hold the lease: %w", err)
 		}
-		time.Sleep(rand.N(time.Millisecond)) // simulates the holder's work; does not wait for anything
+		time.Sleep(rand.N(time.Millisecond)) // simulates the holder's work and does not wait for anything
 		if err := errors.Join(f.Close(), os.Remove(oracle), l.Release()); err != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func child(t *testing.T, mode string, args ...string) *exec.Cmd {
 }
 
 // holder starts a process that holds devices, and waits until the process holds
-// them; release ends the process normally.
+// them. release ends the process normally.
 func holder(t *testing.T, folder string, serials ...string) (cmd *exec.Cmd, release func()) {
 	t.Helper()
 	cmd = child(t, "hold", append([]string{folder}, serials...)...)
@@ -160,7 +161,7 @@ func release(t *testing.T, l *Lease) {
 	}
 }
 
-// empty fails unless the folder is empty.
+// empty fails the test unless the folder is empty.
 func empty(t *testing.T, folder string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -191,7 +192,8 @@ func TestSecondRunIsRefusedWithTheNameOfTheFirst(t *testing.T) {
 		!strings.HasSuffix(text, `writing to "runs/of child")`) {
 		t.Error(text)
 	}
-	// All keys are taken or none: the keys that were free are still free.
+	// Either all keys are taken or none: the keys that were free are still
+	// free.
 	release(t, taken(t, mine(folder, "S0")))
 	let()
 	empty(t, folder)
@@ -272,8 +274,8 @@ func TestTwentyContendersOneHolder(t *testing.T) {
 	empty(t, folder)
 }
 
-// Each process wants the same three keys in a different order, and all get
-// them.
+// Each process wants the same three keys in a different order, and all of them
+// get the keys.
 func TestSeveralKeysWithoutDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
@@ -355,8 +357,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// If a file is recreated after it was opened and before it was locked, this is
-// detected.
+// It is detected if a file was recreated after it was opened and before it was
+// locked.
 func TestLockOfRemovedFileIsDetected(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)
