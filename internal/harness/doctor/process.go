@@ -170,7 +170,7 @@ func heapDump(probe capture.Probe, p capture.Process, facts capture.Facts) (Stat
 				fmt.Sprintf("install a debuggable build of %s (its debug variant)", p.Package())
 		}
 	}
-	return Unknown, "cannot tell whether the app is debuggable; run `leakgate diagnose` to try a heap dump", ""
+	return Unknown, "cannot determine whether the app is debuggable; run `leakgate diagnose` to try a heap dump", ""
 }
 
 func article(build string) string {
