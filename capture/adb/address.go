@@ -14,7 +14,7 @@ const (
 	defaultPort = "5037"
 )
 
-// endpoint is where the adb server listens.
+// endpoint is the address at which the adb server listens.
 type endpoint struct {
 	network string // tcp, unix, or custom for Options.Dial
 	addr    string // HOST:PORT, a path, or Options.Addr with a custom Dial
@@ -22,8 +22,8 @@ type endpoint struct {
 
 func (e endpoint) String() string { return e.addr }
 
-// localPort returns the port if a server started on this machine would listen
-// at the endpoint.
+// localPort returns the port of the endpoint if a server started on this
+// machine would listen there.
 func (e endpoint) localPort() (string, bool) {
 	if e.network != "tcp" {
 		return "", false
@@ -42,7 +42,8 @@ func (e endpoint) local() bool {
 	return tcp || e.network == "unix"
 }
 
-// endpoint returns where a client with these options finds the server.
+// endpoint returns the endpoint at which a client with these options connects
+// to the server.
 func (o Options) endpoint() (endpoint, error) {
 	if o.Dial == nil {
 		return findEndpoint(o.Addr, o.Getenv)

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Options configure where the server is, and the limits of a client. The zero
-// value is valid.
+// Options configure the location of the server and the limits of a client. The
+// zero value is valid.
 type Options struct {
 	// Addr is where the server listens: HOST:PORT, or a socket specification of
 	// adb (tcp:HOST:PORT, tcp:PORT, localfilesystem:PATH). If it is empty,
 	// ADB_SERVER_SOCKET is used, then ANDROID_ADB_SERVER_ADDRESS and
 	// ANDROID_ADB_SERVER_PORT, then 127.0.0.1:5037.
 	Addr string
-	// Dial opens one connection to the server, for instance through an SSH
-	// tunnel or to a device farm. If Dial is set, Addr serves only as the
+	// Dial opens one connection to the server, for example through an SSH
+	// tunnel or to a device farm. If Dial is set, Addr is used only as the
 	// server's name in messages, and no server is started. If Dial is nil, the
 	// client connects to Addr.
 	Dial func(ctx context.Context) (net.Conn, error)
@@ -29,20 +29,21 @@ type Options struct {
 	DialTimeout time.Duration
 	// AnswerTimeout is how long a device may send nothing where the protocol
 	// requires an answer; it does not apply to a running command. 0 means 30 s.
-	// For the server itself the timeout is AnswerTimeout too, but at most 10 s.
+	// For the server itself, the timeout is also AnswerTimeout, but at most 10
+	// s.
 	AnswerTimeout time.Duration
 	// NoStart prevents the client from starting a server. If a server
-	// disappears, the client still waits a few seconds for it to come back.
+	// disappears, the client still waits a few seconds for it to return.
 	NoStart bool
 	// NoConnect prevents the client from requesting that the server connect to
-	// a network device which it does not list.
+	// a network device that it does not list.
 	NoConnect bool
 	// ADBPath is the adb program that starts a server. If it is empty, adb is
 	// searched for in PATH, then in platform-tools of ANDROID_HOME or
 	// ANDROID_SDK_ROOT.
 	ADBPath string
-	// LogDir is the directory for a file with the output of `adb start-server`,
-	// which is kept only if the command fails. If LogDir is empty, the
+	// LogDir is the directory for a file with the output of `adb start-server`;
+	// the file is kept only if the command fails. If LogDir is empty, the
 	// directory for temporary files is used.
 	LogDir string
 	// MaxStream bounds the output of one command, stdout and stderr together,
@@ -55,7 +56,7 @@ type Options struct {
 }
 
 // Client is a client of one adb server. Its methods are safe for concurrent
-// use; each opens a connection of its own and closes it.
+// use; each opens its own connection and closes it.
 type Client struct {
 	opt Options
 	at  endpoint
@@ -95,17 +96,18 @@ func orDefault[T ~int64](v, def T) T {
 	return v
 }
 
-// Addr returns where the client expects the server: HOST:PORT, or a path.
+// Addr returns the address at which the client expects the server: HOST:PORT or
+// a path.
 func (c *Client) Addr() string { return c.at.addr }
 
-// serverTimeout is how long the server may send nothing. A server answers from
-// memory, immediately; a longer silence means that it hangs or is not an adb
-// server.
+// serverTimeout is how long the server may send nothing. A server answers
+// immediately from memory; a longer silence means that it hangs or is not an
+// adb server.
 const serverTimeout = 10 * time.Second
 
-// dial connects to the server. With wait set, it waits until a local server
-// that just disappeared comes back, and starts one if allowed; see the package
-// comment.
+// dial connects to the server. If wait is set and a local server has just
+// disappeared, dial waits until it returns, and starts one if allowed; see the
+// package comment.
 func (c *Client) dial(ctx context.Context, wait bool) (*conn, error) {
 	nc, err := c.dialOnce(ctx)
 	if err != nil && wait && ctx.Err() == nil && isRefused(err) && c.at.local() {
@@ -117,9 +119,9 @@ func (c *Client) dial(ctx context.Context, wait bool) (*conn, error) {
 	return newConn(ctx, nc, min(serverTimeout, c.opt.AnswerTimeout), phase{endpoint: c.at.addr}), nil
 }
 
-// await dials an address where nothing was listening just now. Only one call at
-// a time does this, on behalf of all calls to the address: it polls, and starts
-// the server when a start is due.
+// await dials an address where nothing was listening a moment ago. Only one
+// call at a time does this, on behalf of all calls to the address: it polls,
+// and starts the server when a start is due.
 func (c *Client) await(ctx context.Context) (net.Conn, error) {
 	s := serverStateAt(c.at.addr)
 	if err := s.turn.lock(ctx); err != nil {
@@ -222,11 +224,12 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 }
 
 // call connects to the server and sends the first request of a connection;
-// serial is the device that the request is for, if any. A server that closes
-// the connection without an answer is about to exit, for example after `adb
-// kill-server` or because another version takes over; the request is then sent
-// again, to the next server. So call may only be used for requests that can
-// safely be sent twice, which does not include requests that reach a device.
+// serial is the device to which the request applies, if any. A server that
+// closes the connection without an answer is about to exit, for example after
+// `adb kill-server` or because another version takes over; the request is then
+// sent again, to the next server. Therefore call may be used only for requests
+// that can safely be sent twice, which does not include requests that reach a
+// device.
 func (c *Client) call(ctx context.Context, request, serial string) (*conn, error) {
 	for first := true; ; first = false {
 		k, err := c.dial(ctx, true)
@@ -244,7 +247,7 @@ func (c *Client) call(ctx context.Context, request, serial string) (*conn, error
 	}
 }
 
-// query sends a request and returns its text answer.
+// query sends a request and returns the text of the answer.
 func (c *Client) query(ctx context.Context, request string) (string, error) {
 	k, err := c.call(ctx, request, "")
 	if err != nil {
@@ -264,9 +267,9 @@ func (c *Client) Devices(ctx context.Context) ([]DeviceInfo, error) {
 }
 
 // track calls changed with the list of devices now and after every change,
-// until ctx ends, changed returns an error, or the server disappears. It never
-// returns nil. If the server does not support the long list, only Serial and
-// State are set.
+// until ctx is done, changed returns an error, or the server disappears. It
+// never returns nil. If the server does not support the long list, only Serial
+// and State are set.
 func (c *Client) track(ctx context.Context, changed func([]DeviceInfo) error) error {
 	k, err := c.openTrack(ctx)
 	if err != nil {
@@ -287,7 +290,7 @@ func (c *Client) track(ctx context.Context, changed func([]DeviceInfo) error) er
 	}
 }
 
-// openTrack requests the long list first; a server that does not support it
+// openTrack first requests the long list; a server that does not support it
 // answers with an error.
 func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 	k, err := c.call(ctx, "host:track-devices-l", "")
@@ -297,9 +300,10 @@ func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 	return k, err
 }
 
-// Select returns the device to use: the named device, else the one that
-// ANDROID_SERIAL names, else the only usable one. It must be in state device. A
-// device named HOST:PORT that the server does not list is connected first.
+// Select returns the device to use: the named device, otherwise the one that
+// ANDROID_SERIAL names, otherwise the only usable one. It must be in the state
+// device. A device named HOST:PORT that the server does not list is connected
+// first.
 func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
 	list, err := c.Devices(ctx)
 	if err != nil {
@@ -321,8 +325,8 @@ func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
 	return &Device{client: c, info: info}, nil
 }
 
-// fetch requests that the server connect to a network device, and lists the
-// devices again.
+// fetch requests that the server connect to a network device, and then lists
+// the devices again.
 func (c *Client) fetch(ctx context.Context, serial, from string) ([]DeviceInfo, error) {
 	answer, err := c.reconnect(ctx, serial)
 	if err != nil {
@@ -361,8 +365,8 @@ func choose(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
 	return DeviceInfo{}, list[0].unusable()
 }
 
-// noneUsable reports why each device cannot be used; the kind of the returned
-// error is that of the first device's error.
+// noneUsable returns an error that says why each device cannot be used; its
+// kind is that of the first device's error.
 func noneUsable(list []DeviceInfo) error {
 	kind := ErrOffline
 	var first *fault

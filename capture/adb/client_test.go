@@ -92,7 +92,7 @@ func TestNoAdbServer(t *testing.T) {
 		})
 	}
 	t.Run("nobody", func(t *testing.T) {
-		// A port that was just free may be taken by now.
+		// A port that was free a moment ago may be taken by now.
 		_, err := testClient(t, Options{Addr: "127.0.0.1:1"}).Version(soon(t))
 		checkSentence(t, err, ErrNoServer, "run `adb start-server`")
 	})
@@ -130,8 +130,9 @@ func TestNoAdbServer(t *testing.T) {
 	})
 }
 
-// TestPortTaken: another program listens at the port. An HTTP server waits for
-// the rest of what looks like a request; the other program sends nothing.
+// TestPortTaken checks the errors when another program listens at the port. An
+// HTTP server waits for the rest of what looks like a request; the other
+// program sends nothing.
 func TestPortTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -167,7 +168,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// Each call to a silent server costs one timeout: the shorter of the two.
+// Each call to a silent server lasts one timeout: the shorter of the two.
 func TestWaitForASilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[time.Duration]time.Duration{
@@ -190,7 +191,7 @@ func TestWaitForASilentServer(t *testing.T) {
 	})
 }
 
-// TestUnreachable: the error contains the cause and what to do.
+// TestUnreachable checks that the error contains the cause and what to do.
 func TestUnreachable(t *testing.T) {
 	for spec, want := range map[string]string{
 		"tcp:no-such-host.invalid:5037": "no adb server at no-such-host.invalid:5037 (lookup no-such-host.invalid",

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// killTimeout bounds the second connection that kills a command on the
+	// killTimeout bounds the second connection, which kills a command on the
 	// device.
 	killTimeout = 2 * time.Second
-	// pidTimeout is how long to wait for the process id of a command that is to
+	// pidTimeout is how long to wait for the process id of a command that must
 	// be killed.
 	pidTimeout = 250 * time.Millisecond
 )
@@ -26,14 +26,14 @@ type command struct {
 	conn  *conn
 	trace trace
 	head  header
-	// left is the remaining output limit, in bytes.
+	// left is the remaining number of bytes of output that are allowed.
 	left           int64
 	stdout, stderr io.Writer
 	// probing means that all output is dropped and that the command is
 	// abandoned as soon as its process id is known.
 	probing bool
-	// ended reports whether the connection has ended, so that its command can
-	// no longer be reached.
+	// ended reports whether the connection has ended; its command can then no
+	// longer be reached.
 	ended bool
 }
 
@@ -89,7 +89,7 @@ func (c *command) wrap(err error) error {
 	return fmt.Errorf("run a command on device %s: %w", quoted(c.dev.info.Serial), err)
 }
 
-// leave ends a command whose output is no longer needed, because of err.
+// leave ends a command whose output is no longer needed because of err.
 func (c *command) leave(err error, read func() (int, error)) error {
 	if c.ended {
 		return err
@@ -139,7 +139,7 @@ func (d *Device) runBlind(ctx context.Context, script string) error {
 	return nil
 }
 
-// write forwards output and counts it.
+// write forwards output and counts its bytes.
 func (c *command) write(w io.Writer, p []byte) error {
 	if c.probing || len(p) == 0 {
 		return nil
@@ -167,7 +167,7 @@ func (c *command) failed(err error) error {
 	return c.conn.fail(err)
 }
 
-// probed ends a probe once its answer has arrived.
+// probed ends a probe once its result has arrived.
 func (c *command) probed() error {
 	if c.probing && c.head.done {
 		return errProbed
@@ -175,7 +175,7 @@ func (c *command) probed() error {
 	return nil
 }
 
-// packetReader copies the output of shell v2 until the exit status.
+// packetReader copies the output of shell v2 until it reads the exit status.
 func (c *command) packetReader() func() (int, error) {
 	var p *packets
 	return func() (int, error) {
@@ -253,7 +253,7 @@ func (c *command) enclosedReader() func() (int, error) {
 	}
 }
 
-// cut handles a stream that ends before its last line: unless the stream
+// cut handles a stream that ended before its last line: unless the stream
 // continues, the held-back bytes are output.
 func (c *command) cut(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {

@@ -15,14 +15,14 @@ import (
 // packet fits into it.
 const bufferSize = 64 << 10
 
-// readers are the buffers of closed connections.
+// readers is a pool of the buffers of closed connections.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
 
-// chunks are buffers for output on its way to a writer.
+// chunks is a pool of buffers for output on its way to a writer.
 var chunks = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// conn is one connection to the server: a request, or a device's service. Its
-// reads and writes end with ctx.
+// conn is one connection to the server: a request, or a service of a device.
+// Its reads and writes end when ctx is done.
 type conn struct {
 	net   net.Conn
 	r     *bufio.Reader
@@ -30,7 +30,8 @@ type conn struct {
 	stop  func() bool
 	wait  time.Duration // for one answer
 	phase phase
-	// hungUp reports whether the connection ended where an answer should begin.
+	// hungUp reports whether the connection ended at a point where an answer
+	// should begin.
 	hungUp bool
 }
 
@@ -44,8 +45,8 @@ func newConn(ctx context.Context, nc net.Conn, wait time.Duration, p phase) *con
 	return k
 }
 
-// close closes the connection and returns its buffer to the pool. It is called
-// once.
+// close closes the connection and returns its buffer to the pool. It must be
+// called only once.
 func (k *conn) close() {
 	k.stop()
 	_ = k.net.Close()
@@ -53,7 +54,7 @@ func (k *conn) close() {
 	readers.Put(k.r)
 }
 
-// expect sets how long the peer has for its next data, 0 for no limit.
+// expect sets how long to wait for the peer's next data; 0 means no limit.
 func (k *conn) expect(wait time.Duration) error {
 	var deadline time.Time
 	if wait > 0 {
@@ -63,7 +64,7 @@ func (k *conn) expect(wait time.Duration) error {
 		return k.fail(err)
 	}
 	// The context is checked after SetDeadline, which overwrites the past
-	// deadline that marks an ended context.
+	// deadline that marks a canceled context.
 	if k.ctx.Err() != nil {
 		return contextError(k.ctx)
 	}

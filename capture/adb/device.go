@@ -12,8 +12,8 @@ import (
 )
 
 // Device is one device of a server. Its methods are safe for concurrent use;
-// each opens connections of its own. A Device is identified by its serial, so
-// it remains valid when the device reconnects or the server restarts.
+// each opens its own connections. A Device is identified by its serial, so it
+// remains valid when the device reconnects or the server restarts.
 type Device struct {
 	client *Client
 	info   DeviceInfo
@@ -26,7 +26,7 @@ type Device struct {
 // Serial returns the serial number, as adb reports it.
 func (d *Device) Serial() string { return d.info.Serial }
 
-// transport connects to the device.
+// transport opens a connection to the device.
 func (d *Device) transport(ctx context.Context) (*conn, error) {
 	k, err := d.call(ctx, "host:transport:"+d.info.Serial)
 	if err != nil {
@@ -36,9 +36,9 @@ func (d *Device) transport(ctx context.Context) (*conn, error) {
 	return k, nil
 }
 
-// call is Client.call for this device. It first connects a network device that
-// the server does not list, because a restarted server has lost its network
-// devices.
+// call is Client.call for this device. If the server does not list the device
+// and it is a network device, call first connects it, because a restarted
+// server has lost its network devices.
 func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	c, serial, began := d.client, d.info.Serial, time.Now()
 	k, err := c.call(ctx, request, serial)
@@ -63,7 +63,7 @@ func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	return k, err
 }
 
-// bound records that from here on the device answers, not the server.
+// bound records that the device, no longer the server, answers from here on.
 func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.AnswerTimeout }
 
 // Features returns the features of the device's adbd, such as shell_v2 and
@@ -110,13 +110,13 @@ func (d *Device) has(ctx context.Context, feature string) (bool, error) {
 const (
 	serviceV2 = "shell,v2,raw:"
 	serviceV1 = "shell:"
-	// maxOldService bounds a service name for adbd before shell v2, whose
-	// packets hold 4096 bytes including the final NUL; the server aborts on a
-	// longer one (AOSP adb/sockets.cpp, connect_to_remote).
+	// maxOldService bounds a service name for an adbd without shell v2, whose
+	// packets hold 4096 bytes including the final NUL; the server aborts if a
+	// name is longer (AOSP adb/sockets.cpp, connect_to_remote).
 	maxOldService = 4095
 )
 
-// blindService is the shell service for commands whose answer is not read.
+// blindService returns the shell service for commands whose answer is not read.
 func (d *Device) blindService() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,13 +128,13 @@ func (d *Device) blindService() string {
 
 // Shell runs one command line in the device's shell with empty standard input
 // and waits until it exits. The error is nil only if the exit status arrived.
-// Otherwise exit is -1, and the command and its children were killed on the
-// device too, if the device could be reached (see the package comment).
+// Otherwise exit is -1, and the command and its children were also killed on
+// the device, if the device could be reached (see the package comment).
 //
 // A device without the feature shell_v2 (before Android 7) mixes stderr into
 // stdout, in the order of printing; line ends that its terminal has changed are
-// changed back. A nil writer drops output. A writer that blocks prevents ctx
-// from ending the call.
+// changed back. If a writer is nil, its output is dropped. If a writer blocks,
+// the call does not return when ctx is done.
 func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error) {
 	v2, err := d.has(ctx, "shell_v2")
 	if err != nil {

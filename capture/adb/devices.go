@@ -16,15 +16,16 @@ type DeviceInfo struct {
 	// sentence that begins with "no permissions".
 	State                  string
 	Product, Model, Device string
-	// TransportID is the server's number for this connection of the device, 0
-	// if unknown. It changes with each reconnect.
+	// TransportID is the server's number for the current connection to the
+	// device, or 0 if unknown. It changes with each reconnect.
 	TransportID int64
-	// USB is the port of the device, in the server's notation; empty for a
-	// network device or if unknown.
+	// USB is the USB port of the device, in the server's notation; it is empty
+	// for a network device or if unknown.
 	USB string
 }
 
-// unusable returns why a device that is not in state device cannot be used.
+// unusable returns an error that says why a device that is not in the state
+// device cannot be used.
 func (d DeviceInfo) unusable() error {
 	name := d.name()
 	switch state := d.State; {
@@ -39,8 +40,8 @@ func (d DeviceInfo) unusable() error {
 	}
 }
 
-// name returns the name of the device in messages. The server cannot read the
-// serial of a device that it may not open (AOSP adb/transport.cpp,
+// name returns the name of the device for use in messages. The server cannot
+// read the serial of a device that it may not open (AOSP adb/transport.cpp,
 // append_transport; adb/client/usb_linux.cpp).
 func (d DeviceInfo) name() string {
 	if strings.Trim(d.Serial, "?") == "" || d.Serial == "(no serial number)" {
@@ -65,10 +66,10 @@ func parseDevices(text string) []DeviceInfo {
 const noPermissions = "no permissions"
 
 // parseDevice parses a line: SERIAL, STATE, then KEY:VALUE fields (AOSP
-// adb/transport.cpp, append_transport). A serial may contain spaces: mDNS makes
-// "adb-X (2)._adb-tls-connect._tcp" of a second device with the same name. So
-// the fields are parsed from the end, and the state before them is one word
-// except for "no permissions".
+// adb/transport.cpp, append_transport). A serial may contain spaces: if two
+// devices have the same name, mDNS calls the second one "adb-X
+// (2)._adb-tls-connect._tcp". So the fields are parsed from the end, and the
+// state before them is one word, except for "no permissions".
 func parseDevice(line string) (DeviceInfo, bool) {
 	var d DeviceInfo
 	rest, long := line, !strings.Contains(line, "\t")
@@ -99,7 +100,7 @@ func splitState(text string) (serial, state string) {
 	return strings.TrimSpace(text[:at]), text[at+1:]
 }
 
-// field parses one KEY:VALUE; it returns false for any other text.
+// field parses one KEY:VALUE field; it returns false for any other text.
 func (d *DeviceInfo) field(text string) bool {
 	key, value, ok := strings.Cut(text, ":")
 	if !ok || key == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" {

@@ -13,8 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// Options.Dial is the only way to the server: the environment is ignored, no
-// server is started, and a dial that hangs ends after DialTimeout.
+// If Options.Dial is set, it is the only way to reach the server: the
+// environment is ignored, no server is started, and a dial that hangs ends
+// after DialTimeout.
 func TestDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := adbd.NewServer(androidsim.New(androidsim.Options{Serial: "X"}))

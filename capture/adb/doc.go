@@ -1,7 +1,7 @@
 // Package adb is a client of the adb SERVER protocol (AOSP adb/OVERVIEW.TXT,
 // adb/SERVICES.TXT, adb/SYNC.TXT): it lists devices, runs shell commands with
 // their exit status, and transfers files. It needs a running adb server; if
-// none listens on this machine it runs `adb start-server`.
+// none listens on this machine, it runs `adb start-server`.
 //
 // It avoids what makes the adb program unsuitable for measuring: a connection
 // that ends before the exit status is always an error, no process is started
@@ -14,16 +14,16 @@
 // reconnects, and finds the device by its serial.
 //
 // The first start of a server is immediate. If a server disappears, the client
-// first waits 3 s for it, since another adb program may be replacing it. Then
-// it starts one: at most every 10 s, one at a time for all clients of the
-// process, and never with Options.NoStart. A request that the server drops
+// first waits 3 s for it to return, since another adb program may be replacing
+// it. Then it starts one: at most every 10 s, one at a time for all clients of
+// the process, and never with Options.NoStart. A request that the server drops
 // without an answer, as it does when it exits, is sent once more if nothing has
 // reached a device. A listening server is used whatever its version.
 //
-// A new server has no network devices: earlier `adb connect` calls are lost. So
-// a device whose serial is HOST:PORT, and which the server does not list, is
-// connected when it is needed, at most every 5 s. This is always done: the
-// serial was chosen by the caller or from a list, and an overnight run must
+// A new server does not list network devices: earlier `adb connect` calls are
+// lost. So a device whose serial is HOST:PORT, and which the server does not
+// list, is connected when it is needed, at most every 5 s. This is always done:
+// the serial was chosen by the caller or from a list, and an overnight run must
 // survive a restart. A device that was disconnected by hand is therefore
 // reconnected as long as it is used. Three kinds are not connected: devices
 // that the server lists in whatever state, since the server itself reconnects
@@ -35,8 +35,8 @@
 // When a connection ends, adbd sends its command either no signal at all (shell
 // v1 without a terminal) or SIGHUP to the shell only (shell v2), so the
 // children of a compound command continue (AOSP adb/daemon/shell_service.cpp,
-// Subprocess::PassDataStreams). So every command line is sent behind a prefix
-// of one shell builtin,
+// Subprocess::PassDataStreams). So every command line is sent after a prefix
+// that consists of one shell builtin,
 //
 //	echo TOKEN $$ >&2; COMMAND
 //
@@ -51,7 +51,7 @@
 // been reused. Processes that have left the group (setsid) or changed their
 // user (run-as, su) cannot be killed.
 //
-// The prefix costs no process. But some shells execute a lone simple command
-// without a fork, and fork if it follows a prefix: a command that runs often
-// saves that fork with `exec` before its last part.
+// The prefix does not start a process. But some shells execute a lone simple
+// command without a fork, and fork if it follows a prefix: a command that runs
+// often can save that fork with `exec` before its last part.
 package adb

@@ -13,27 +13,28 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Kinds of errors, for errors.Is. The text of an error that wraps one of them
-// is a sentence with the cause and what to do.
+// The kinds of errors, for errors.Is. The text of an error that wraps one of
+// them is a sentence with the cause and what to do.
 var (
-	// ErrNoServer: no adb server answers.
+	// ErrNoServer means that no adb server answers.
 	ErrNoServer = errors.New("no adb server")
-	// ErrNoDevice: the requested device, or any device, is not connected.
+	// ErrNoDevice means that the requested device, or any device, is not
+	// connected.
 	ErrNoDevice = errors.New("no device")
-	// ErrUnauthorized: the device, or the USB rules of this machine, deny
-	// access.
+	// ErrUnauthorized means that the device, or the USB rules of this machine,
+	// deny access.
 	ErrUnauthorized = errors.New("device unauthorized")
-	// ErrOffline: the device is connected but does not respond, or does not run
-	// Android.
+	// ErrOffline means that the device is connected but does not respond, or
+	// does not run Android.
 	ErrOffline = errors.New("device offline")
-	// ErrSeveralDevices: more than one device qualifies.
+	// ErrSeveralDevices means that more than one device qualifies.
 	ErrSeveralDevices = errors.New("several devices")
-	// ErrDeviceGone: the device disappeared, or its connection ended, before
-	// the answer was complete.
+	// ErrDeviceGone means that the device disappeared, or its connection ended,
+	// before the answer was complete.
 	ErrDeviceGone = errors.New("device gone")
-	// ErrTooMuch: a stream reached its byte limit.
+	// ErrTooMuch means that a stream reached its byte limit.
 	ErrTooMuch = errors.New("too much output")
-	// ErrProtocol: the answer violates the protocol.
+	// ErrProtocol means that the answer violates the protocol.
 	ErrProtocol = errors.New("adb protocol fault")
 )
 
@@ -57,27 +58,29 @@ func faultf(kind error, format string, args ...any) error {
 	return &fault{kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
-// maxQuoted bounds text from a device or server in a message, in characters.
+// maxQuoted bounds the length of text from a device or server in a message, in
+// characters.
 const maxQuoted = 160
 
-// quoted returns untrusted text for a message: one line, short, in quotes.
+// quoted returns untrusted text for use in a message: on one line, shortened,
+// in quotes.
 func quoted(s string) string { return text.Quote(strings.TrimSpace(s), maxQuoted) }
 
-// clean is like quoted but without the quotes, for text of this machine.
+// clean is like quoted but without the quotes, for text from this machine.
 func clean(s string) string { return text.Head(strings.TrimSpace(s), maxQuoted) }
 
-// errUnknownService: the server is older than the request.
+// errUnknownService means that the server is older than the request.
 var errUnknownService = errors.New("needs a newer adb server")
 
-// phase determines which peer owes the answer, for the error message.
+// phase specifies which peer must answer next, for the error message.
 type phase struct {
 	endpoint string
-	serial   string // the device that the request is for, if any
+	serial   string // the device to which the request applies, if any
 	bound    bool   // the device answers, not the server
 }
 
-// refusal turns the text of a FAIL answer into an error. The texts are those of
-// AOSP adb/transport.cpp (acquire_one_transport) and adb/sockets.cpp.
+// refusal converts the text of a FAIL answer to an error. The texts are those
+// of AOSP adb/transport.cpp (acquire_one_transport) and adb/sockets.cpp.
 func (p phase) refusal(text string) error {
 	has := func(part string) bool { return strings.Contains(text, part) }
 	name := p.name()
@@ -117,7 +120,7 @@ func (p phase) name() string {
 	return "device " + quoted(p.serial)
 }
 
-// errNotListed: the server does not list the device.
+// errNotListed means that the server does not list the device.
 var errNotListed = errors.New("not in the server's list")
 
 func (p phase) notFound() error {
@@ -130,7 +133,8 @@ func (p phase) notFound() error {
 	}
 }
 
-// notReached is a network device that the server could not connect to.
+// notReached returns the error for a network device to which the server could
+// not connect.
 func notReached(kind error, serial, from, answer string) error {
 	return faultf(kind,
 		"device %s%s is not connected, and the adb server could not connect to it (%s): check that it is on, in this "+
@@ -199,8 +203,8 @@ func (p phase) silent(wait time.Duration) error {
 			"kill-server`, or set ANDROID_ADB_SERVER_PORT to a free port", p.endpoint, wait)
 }
 
-// notEOF removes io.EOF from a chain: a caller that reads until io.EOF must not
-// mistake a broken connection for an end.
+// notEOF removes io.EOF from an error chain: a caller that reads until io.EOF
+// must not mistake a broken connection for the end of the stream.
 func notEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -208,8 +212,8 @@ func notEOF(err error) error {
 	return err
 }
 
-// dialReason returns the innermost part of an error of package net, which is
-// the most specific.
+// dialReason returns the innermost, most specific part of an error from package
+// net.
 func dialReason(err error) string {
 	var resolve *net.DNSError
 	var op *net.OpError

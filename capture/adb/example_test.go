@@ -11,7 +11,7 @@ import (
 
 // An adb server on another machine, which listens on loopback only, is reached
 // through any function that connects to it. The method Dial of an ssh.Client
-// has this signature, too.
+// also has this signature.
 func ExampleOptions_dial() {
 	tunnel := func(ctx context.Context) (net.Conn, error) {
 		return nil, fmt.Errorf("dial farm.example:22: connection refused")

@@ -25,8 +25,8 @@ func (c *Client) Version(ctx context.Context) (int, error) {
 
 // Stat describes a file on the device. With the feature stat_v2 it follows
 // symbolic links; without it, it describes the link itself. The error for a
-// missing file is fs.ErrNotExist; without stat_v2 this is also the error for a
-// file that may not be read.
+// missing file is fs.ErrNotExist; without stat_v2, so is the error for a file
+// to which access is denied.
 func (d *Device) Stat(ctx context.Context, path string) (fileInfo, error) {
 	info, err := d.statOnce(ctx, path)
 	if err != nil {

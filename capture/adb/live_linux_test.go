@@ -28,13 +28,14 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
-// hostPhone is this machine as a phone whose adbd treats commands like AOSP's
-// (adb/daemon/shell_service.cpp): each runs in a session of its own. When the
-// connection ends, SIGHUP is sent to the shell only, or no signal at all.
+// hostPhone presents this machine as a phone whose adbd treats commands like
+// AOSP's (adb/daemon/shell_service.cpp): each runs in its own session. When the
+// connection ends, SIGHUP is sent only to the shell, or no signal is sent at
+// all.
 type hostPhone struct {
 	id   adbd.Identity
 	root string
-	// session makes the shell lead a session, like adbd.
+	// session makes the shell lead a session, as adbd does.
 	session bool
 	// signal is sent to the shell when its connection ends; 0 means no signal.
 	signal syscall.Signal
@@ -120,7 +121,7 @@ func (p *hostPhone) Create(name string, mode fs.FileMode) (io.WriteCloser, error
 	return abortingFile{f}, err
 }
 
-// abortingFile deletes a file whose transfer is interrupted, like adbd.
+// abortingFile deletes a file whose transfer is interrupted, as adbd does.
 type abortingFile struct{ *os.File }
 
 func (f abortingFile) Abort() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
@@ -129,8 +130,8 @@ func (f abortingFile) Abort() error { return errors.Join(f.Close(), os.Remove(f.
 // connections.
 type front func(t *testing.T, phone *hostPhone) (c *Client, d *Device, unplug func())
 
-// fronts are an in-memory server, and the real adb server with a daemon behind
-// it.
+// fronts contains an in-memory server, and the real adb server with a daemon
+// behind it.
 var fronts = map[string]front{
 	"memory": func(t *testing.T, phone *hostPhone) (*Client, *Device, func()) {
 		s, err := adbd.Listen(phone)
@@ -166,7 +167,8 @@ func onFronts(t *testing.T, features []string,
 
 var modern = adbd.ModernFeatures()
 
-// TestCommands runs commands over every service and compares with /bin/sh.
+// TestCommands runs commands over every service and compares the results with
+// those of /bin/sh.
 func TestCommands(t *testing.T) {
 	for _, features := range [][]string{modern, nil} {
 		onFronts(t, features, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
@@ -228,16 +230,16 @@ func TestShellIsRaw(t *testing.T) {
 	})
 }
 
-// runningWith lists the processes of this machine that have the word in their
-// command line.
+// runningWith returns the processes of this machine whose command line contains
+// the word.
 func runningWith(word string) []int { return onMachine.with(word) }
 
 // processScanner scans all processes of this machine for all concurrent
 // callers. If each test scanned by itself, a machine with few cores would have
-// no time left for the work that the tests wait for.
+// no time left for the work on which the tests wait.
 type processScanner struct {
 	mu sync.Mutex
-	// next is the scan that has not started.
+	// next is the scan that has not yet started.
 	next *scan
 	// turn is held by the running scan.
 	turn sync.Mutex
@@ -250,7 +252,8 @@ type scan struct {
 
 var onMachine = &processScanner{next: new(scan)}
 
-// with uses a scan that starts after the call.
+// with returns the PIDs of the processes whose command line contains word, from
+// a scan that started after the call.
 func (c *processScanner) with(word string) []int {
 	c.mu.Lock()
 	mine := c.next
@@ -273,7 +276,7 @@ func (c *processScanner) with(word string) []int {
 	return pids
 }
 
-// betweenScans is a pause that leaves most of one core to other work.
+// betweenScans is a pause that leaves most of one core for other work.
 const betweenScans = 20 * time.Millisecond
 
 func commandLines() map[int][]byte {
@@ -289,13 +292,13 @@ func commandLines() map[int][]byte {
 
 var lastNap atomic.Int64
 
-// uniqueSleep returns a sleep command that is distinct from all others.
+// uniqueSleep returns a sleep command that differs from all others.
 func uniqueSleep() string {
 	return fmt.Sprintf("%d.%d%06d", 300+lastNap.Add(1), 1+rand.IntN(9), os.Getpid()%1_000_000)
 }
 
-// TestCancelEndsCommand cancels commands of many forms, on phones that send the
-// shell SIGHUP or nothing, and checks that no process is left.
+// TestCancelEndsCommand cancels many forms of commands, on phones that send the
+// shell SIGHUP or nothing, and checks that no process remains.
 func TestCancelEndsCommand(t *testing.T) {
 	type shape struct {
 		command string
@@ -383,8 +386,8 @@ func cancelOnce(t *testing.T, name, command string, run func(context.Context, st
 	return false
 }
 
-// TestCapEndsCommand: a command that prints endlessly is killed on the device
-// at the byte limit, over both servers.
+// TestCapEndsCommand checks, over both servers, that a command that prints
+// endlessly is killed on the device at the byte limit.
 func TestCapEndsCommand(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
 		p.signal = 0
@@ -403,7 +406,8 @@ func TestCapEndsCommand(t *testing.T) {
 	})
 }
 
-// TestUnplugged: the device disappears during a command and during a transfer.
+// TestUnplugged checks calls during which the device disappears: a command and
+// a transfer.
 func TestUnplugged(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, unplug func()) {
 		n := uniqueSleep()
@@ -436,9 +440,9 @@ func TestUnplugged(t *testing.T) {
 	})
 }
 
-// TestServerKilled: the adb server disappears during a command, and another one
-// appears at its address shortly after. The next call with the same Device
-// succeeds.
+// TestServerKilled checks that if the adb server disappears during a command,
+// and another one appears at its address shortly afterwards, the next call with
+// the same Device succeeds.
 func TestServerKilled(t *testing.T) {
 	p := newHostPhone(t, "HOST1", modern...)
 	l, err := net.Listen("tcp", freeAddr(t))
@@ -482,7 +486,7 @@ func TestServerKilled(t *testing.T) {
 	checkLeaks(t)
 }
 
-// TestParallel runs 64 commands concurrently; each gets its own answer.
+// TestParallel runs 64 commands concurrently; each must return its own answer.
 func TestParallel(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
 		var wg sync.WaitGroup
@@ -545,7 +549,7 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestRealStates: what the real server reports about unusable devices.
+// TestRealStates checks what the real server reports about unusable devices.
 func TestRealStates(t *testing.T) {
 	s := adbtest.StartServer(t)
 	c := testClient(t, Options{Addr: s.Addr})
@@ -564,7 +568,7 @@ func TestRealStates(t *testing.T) {
 }
 
 // TestOffline uses the in-memory server: the real one takes 10 s to report a
-// device offline.
+// device as offline.
 func TestOffline(t *testing.T) {
 	for state, kind := range map[string]error{"unauthorized": ErrUnauthorized, "offline": ErrOffline} {
 		p := newHostPhone(t, "HOST1", modern...)
@@ -586,8 +590,8 @@ func wantUnusable(t *testing.T, c *Client, serial string, kind error) {
 	checkSentence(t, err, kind, serial)
 }
 
-// TestRealTrack: the real server, including a release without the long list,
-// reports a device that comes and goes.
+// TestRealTrack checks that the real server, including a release without the
+// long list, reports a device that appears and disappears.
 func TestRealTrack(t *testing.T) {
 	s := adbtest.StartServer(t)
 	c := testClient(t, Options{Addr: s.Addr})
@@ -633,7 +637,7 @@ func TestRealTrack(t *testing.T) {
 	}
 }
 
-// BenchmarkShell runs one short command, without the cost of a process.
+// BenchmarkShell runs one short command that starts no process.
 func BenchmarkShell(b *testing.B) {
 	s, err := adbd.Listen(&echoPhone{})
 	if err != nil {
@@ -654,8 +658,8 @@ func BenchmarkShell(b *testing.B) {
 	}
 }
 
-// echoPhone answers every command immediately with its first echo and some
-// output.
+// echoPhone answers every command immediately with the line that the prefix
+// prints and a fixed text.
 type echoPhone struct{ hostPhone }
 
 func (*echoPhone) Identity() adbd.Identity { return adbd.Identity{Serial: "E", Features: modern} }

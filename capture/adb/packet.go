@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Packets of the shell protocol (AOSP adb/shell_protocol.h): one byte of id,
-// the length as 32 bits little endian, the data.
+// Packets of the shell protocol (AOSP adb/shell_protocol.h): a one-byte id, a
+// 32-bit little-endian length, and the data.
 const (
 	idStdout     = 1
 	idStderr     = 2
@@ -25,9 +25,10 @@ type packets struct {
 	left uint32 // bytes of data still to come
 }
 
-// next reads a part of a packet's data into buf and returns its id; n is 0 only
-// for an empty packet. The device may claim a packet length of up to 4 GiB, but
-// no memory is allocated for it. io.EOF is returned only between two packets.
+// next reads a part of a packet's data into buf and returns the size n of the
+// part and the packet's id; n is 0 only for an empty packet. The device may
+// claim a packet length of up to 4 GiB, but no memory is allocated for it.
+// io.EOF is returned only between two packets.
 func (p *packets) next(buf []byte) (id byte, n int, err error) {
 	for p.have < packetHead {
 		n, err := p.r.Read(p.head[p.have:])

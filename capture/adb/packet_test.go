@@ -39,7 +39,7 @@ func readAllPackets(data []byte) (ids []byte, out []byte, err error) {
 	}
 }
 
-// readPackets reads the same input through packets, with interruptions.
+// readPackets reads the same input with a packets reader, with interruptions.
 func readPackets(r io.Reader, buf []byte) (ids []byte, out []byte, err error) {
 	p := &packets{r: r}
 	for {

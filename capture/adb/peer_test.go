@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// peer is one connection as a scripted server sees it.
+// peer is one connection as seen by a scripted server.
 type peer struct {
 	net.Conn
 	t *testing.T
-	// budget is how many bytes the server may still send before it hangs up;
-	// nil means no limit.
+	// budget is the number of bytes that the server may still send before it
+	// hangs up; nil means no limit.
 	budget *int
 }
 
-// request reads one request; "" if the client hung up.
+// request reads one request; it returns "" if the client hung up.
 func (p *peer) request() string {
 	var digits [4]byte
 	if _, err := io.ReadFull(p.Conn, digits[:]); err != nil {
@@ -61,7 +61,7 @@ func (p *peer) send(text string) bool {
 
 func lengthened(text string) string { return fmt.Sprintf("%04x%s", len(text), text) }
 
-// scripted starts a server that handles every connection with handle, until the
+// scripted starts a server that calls handle for every connection until the
 // test ends.
 func scripted(t *testing.T, handle func(p *peer)) *Client {
 	t.Helper()
@@ -103,8 +103,8 @@ func scripted(t *testing.T, handle func(p *peer)) *Client {
 	return testClient(t, Options{Addr: l.Addr().String()})
 }
 
-// hangUp closes the connection in order: closing with unread input would reset
-// it, which destroys output in flight.
+// hangUp closes the connection in order: closing it with unread input would
+// reset it and destroy output in flight.
 func hangUp(nc net.Conn) {
 	if half, ok := nc.(*net.TCPConn); ok && half.CloseWrite() == nil {
 		_ = nc.SetReadDeadline(time.Now().Add(2 * time.Second))
@@ -113,11 +113,12 @@ func hangUp(nc net.Conn) {
 	_ = nc.Close()
 }
 
-// bubbled is scripted for a synctest bubble: the connections are in memory, so
-// that its clock determines the order. A write waits for the peer to read.
+// bubbled is like scripted, for a synctest bubble: the connections are in
+// memory, so the bubble's clock determines the order of events. A write blocks
+// until the peer reads.
 func bubbled(t *testing.T, handle func(p *peer)) *Client {
 	t.Helper()
-	// A documentation address (RFC 5737): the state that is kept for a local
+	// A documentation address (RFC 5737): the state that is stored for a local
 	// server would outlive the bubble.
 	c := testClient(t, Options{Addr: "192.0.2.1:5037"})
 	var peers sync.WaitGroup
@@ -151,7 +152,7 @@ func phone(c *Client, features ...string) *Device {
 	return &Device{client: c, info: DeviceInfo{Serial: "X", State: StateDevice}, features: features, known: true}
 }
 
-// selected returns the device with this serial.
+// selected returns the device with the given serial.
 func selected(t *testing.T, c *Client, serial string) *Device {
 	t.Helper()
 	d, err := c.Select(soon(t), serial)
@@ -162,10 +163,10 @@ func selected(t *testing.T, c *Client, serial string) *Device {
 }
 
 // answerTimeout bounds what should happen immediately, even on a busy machine:
-// exceeding it means a hang.
+// exceeding it means that something hangs.
 const answerTimeout = time.Minute
 
-// waitFor polls for a condition that becomes true soon.
+// waitFor polls until a condition becomes true.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(answerTimeout); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -176,7 +177,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// checkLeaks checks that no goroutine of this package is left.
+// checkLeaks checks that no goroutine of this package remains.
 func checkLeaks(t testing.TB) {
 	t.Helper()
 	var left []string
@@ -205,7 +206,7 @@ func ownGoroutines() []string {
 	return own
 }
 
-// soon returns a context for one call of a test.
+// soon returns a context for one call in a test.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	t.Cleanup(cancel)

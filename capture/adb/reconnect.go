@@ -12,15 +12,15 @@ const (
 	// reconnectEvery is the minimum interval between attempts to connect a
 	// device.
 	reconnectEvery = 5 * time.Second
-	// connectTimeout bounds one attempt of the server. It stops after 10 s by
-	// itself (AOSP adb/client/transport_local.cpp, network_connect).
+	// connectTimeout bounds one attempt. The server itself stops after 10 s
+	// (AOSP adb/client/transport_local.cpp, network_connect).
 	connectTimeout = 15 * time.Second
 )
 
 // netLink is the state of this client's requests to connect to one network
 // device.
 type netLink struct {
-	// turn is held by the one call that connects.
+	// turn is held by the single call that connects.
 	turn ctxMutex
 	// asked is when the server last answered, or when the client stopped
 	// waiting for an answer.
@@ -41,8 +41,8 @@ func (c *Client) linkTo(serial string) *netLink {
 }
 
 // reconnect requests that the server connect to a network device that it does
-// not list, unless that was tried just now, and returns the server's answer.
-// The error is about the call and not about the device.
+// not list, unless that was tried a moment ago, and returns the server's
+// answer. The error concerns the call, not the device.
 func (c *Client) reconnect(ctx context.Context, serial string) (answer string, err error) {
 	if c.opt.NoConnect {
 		return "", nil
@@ -55,9 +55,8 @@ func (c *Client) reconnect(ctx context.Context, serial string) (answer string, e
 	if !l.asked.IsZero() && time.Since(l.asked) < reconnectEvery {
 		return l.answer, nil
 	}
-	// The server itself takes care of the devices that it lists, in any state:
-	// it reconnects offline devices, and prompts the user about unauthorized
-	// ones.
+	// The server itself handles the devices that it lists, in any state: it
+	// reconnects offline devices and prompts the user about unauthorized ones.
 	list, err := c.Devices(ctx)
 	if err != nil {
 		return "", err
@@ -70,7 +69,7 @@ func (c *Client) reconnect(ctx context.Context, serial string) (answer string, e
 	return l.answer, err
 }
 
-// reconnected waits for another call's attempt, and reports whether an attempt
+// reconnected waits for another call's attempt and reports whether an attempt
 // has ended since the given time.
 func (c *Client) reconnected(ctx context.Context, serial string, since time.Time) bool {
 	l := c.linkTo(serial)
@@ -81,7 +80,7 @@ func (c *Client) reconnected(ctx context.Context, serial string, since time.Time
 	return l.asked.After(since)
 }
 
-// connect does what `adb connect` does. The server answers OKAY whatever the
+// connect does the same as `adb connect`. The server answers OKAY whatever the
 // result.
 func (c *Client) connect(ctx context.Context, serial string) (string, error) {
 	k, err := c.dial(ctx, true)
@@ -111,9 +110,9 @@ func listed(list []DeviceInfo, serial string) bool {
 	return false
 }
 
-// networkSerial reports whether a serial is HOST:PORT, the name of a device
-// added by `adb connect`. mDNS names are not: the server discovers those by
-// itself.
+// networkSerial reports whether a serial is HOST:PORT, the serial of a device
+// added by `adb connect`. mDNS names are not: the server discovers those
+// devices by itself.
 func networkSerial(serial string) bool {
 	host, port, err := net.SplitHostPort(serial)
 	if err != nil || checkPort(port) != nil || host == "" || len(host) > 253 {

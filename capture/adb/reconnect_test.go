@@ -30,14 +30,14 @@ func TestNetworkSerial(t *testing.T) {
 // switchboard is a scripted server with one network device.
 type switchboard struct {
 	mu sync.Mutex
-	// line is what the server lists, or "" if it lists nothing; after is what
-	// it lists after a connect request.
+	// line is the text that the server lists, or "" if it lists nothing; after
+	// is what it lists after a connect request.
 	line, after string
 	// says is the answer to connect.
 	says string
-	// connects are the connect requests received.
+	// connects lists the connect requests received.
 	connects []string
-	// silent makes connect wait forever.
+	// silent makes the answer to connect never arrive.
 	silent bool
 }
 

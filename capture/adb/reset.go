@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Reset requests that the server drop and reopen its connection to the device,
-// like `adb reconnect`. It repairs a connection that lost its position in the
-// packet stream and sends nothing more. Every command on the device over this
-// server ends, including commands of other programs.
+// Reset requests that the server close and reopen its connection to the device,
+// like `adb reconnect`. It repairs a connection that has lost its position in
+// the packet stream and sends nothing more. Every command on the device over
+// this server ends, including those of other programs.
 func (d *Device) Reset(ctx context.Context) error {
 	k, err := d.client.call(ctx, "host-serial:"+d.info.Serial+":reconnect", d.info.Serial)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// realADB is the real adb program with a home directory of its own; it records
-// every start.
+// realADB is the real adb program with its own home directory; it records every
+// start.
 func realADB(t *testing.T) (path string, started func() []string) {
 	t.Helper()
 	var sets strings.Builder
@@ -38,7 +38,7 @@ func realADB(t *testing.T) (path string, started func() []string) {
 			sets.String()+"exec "+text.ShellQuote(adbtest.Program(t))+` "$@"`)
 }
 
-// listening serves a phone to adb servers.
+// listening makes a phone available to adb servers.
 func listening(t *testing.T, phone adbd.Phone) *adbd.Daemon {
 	t.Helper()
 	d := adbd.NewDaemon(phone)
@@ -49,7 +49,8 @@ func listening(t *testing.T, phone adbd.Phone) *adbd.Daemon {
 	return d
 }
 
-// serverAt runs a real server at an address until stop, which sends it SIGKILL.
+// serverAt runs a real server at an address until stop is called, which sends
+// it SIGKILL.
 func serverAt(t *testing.T, program, addr string) (stop func()) {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(addr)
@@ -78,8 +79,8 @@ func serverAt(t *testing.T, program, addr string) (stop func()) {
 	return stop
 }
 
-// TestServerKilledReal ends a real server with SIGKILL and starts another at
-// its port: calls made in between succeed too, and the network device is
+// TestServerKilledReal kills a real server with SIGKILL and starts another on
+// its port: calls made in between also succeed, and the network device is
 // reconnected.
 func TestServerKilledReal(t *testing.T) {
 	t.Parallel()
@@ -96,7 +97,7 @@ func TestServerKilledReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the server answers", func() bool { _, err := adbtest.Ask(addr, "host:version"); return err == nil })
-	// The device is connected because it is named.
+	// The client connects the device because it is named.
 	d := selected(t, c, phone.Addr())
 	cut := make(chan error, 1)
 	first := make(chan struct{})
@@ -133,8 +134,9 @@ func TestServerKilledReal(t *testing.T) {
 	}
 }
 
-// TestKillServer: after `adb kill-server` no other program starts a server. The
-// client starts one, once, and continues with the same device.
+// TestKillServer checks that if no other program starts a server after `adb
+// kill-server`, the client starts one, once, and continues with the same
+// device.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
 	path, started := realADB(t)

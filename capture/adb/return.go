@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// errReturned ends the tracking of a device that is back.
+// errReturned ends the tracking of a device that has returned.
 var errReturned = errors.New("device is back")
 
-// retryServer is the pause before a server that has disappeared is called
-// again.
+// retryServer is the pause before the next call to a server that has
+// disappeared.
 const retryServer = time.Second
 
-// Return waits until the device has disappeared and is usable again, as
-// reported by the server; if the device stays connected, Return waits forever.
-// It then returns nil, or ctx's error if ctx ends first. A device counts as
-// disappeared when its server disappears.
+// Return waits until the server reports that the device has disappeared and is
+// usable again; if the device stays connected, Return waits until ctx is done.
+// It returns nil if the device has returned, or ctx's error if ctx is done
+// first. A device counts as disappeared when its server disappears.
 func (d *Device) Return(ctx context.Context) error {
 	away := false
 	follow := func(list []DeviceInfo) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // plugged returns a simulated phone behind the real adb server, and a client of
-// it.
+// that server.
 func plugged(t *testing.T) (*adbtest.Server, *androidsim.Phone, *adbd.Line, *Device) {
 	t.Helper()
 	server := adbtest.StartServer(t)
@@ -38,7 +38,7 @@ func plugged(t *testing.T) (*adbtest.Server, *androidsim.Phone, *adbd.Line, *Dev
 	return server, p, line, dev
 }
 
-// answers reports whether the device runs a command within some time.
+// answers reports whether the device runs a command within the given time.
 func answers(t *testing.T, d *Device, within time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -58,7 +58,8 @@ func TestReturn(t *testing.T) {
 				if err := server.Restart(); err != nil {
 					t.Error(err)
 				}
-				// The device must be connected first, as by a command of a run.
+				// The device must be connected first, as a command of a run
+				// would do.
 				go func() { _, _ = server.Ask("host:connect:" + dev.Serial()) }()
 			}
 		},
@@ -96,7 +97,7 @@ func TestReturn(t *testing.T) {
 }
 
 // A connection that has lost its position in the packet stream stays silent
-// forever; a reset brings the device back.
+// forever; a reset makes the device respond again.
 func TestReset(t *testing.T) {
 	_, _, line, dev := plugged(t)
 	// The header announces a megabyte, so the bytes that follow are read as its

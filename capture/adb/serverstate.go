@@ -9,31 +9,34 @@ import (
 // A server disappears for two reasons. Either it has ended (`adb kill-server`,
 // a crash, out of memory), and an overnight run needs a new one. Or it is being
 // replaced: an adb program of another version kills the server that it finds
-// and starts its own (AOSP adb/client/adb_client.cpp, adb_connect), and for
-// some hundred milliseconds nothing listens. A server that we started in that
-// gap would be killed in turn, or keep the other from binding the port. So an
-// unused address is watched for a while before a server is started there.
+// and starts its own (AOSP adb/client/adb_client.cpp, adb_connect), and for a
+// few hundred milliseconds nothing listens. A server that we started in that
+// gap would be killed in turn, or prevent the other from binding the port. So
+// an unused address is watched for a while before a server is started there.
 const (
-	// grace is how long nothing may listen at an address of this machine before
-	// a server is started there, except for the first start of this process.
+	// grace is how long nothing must have listened at an address of this
+	// machine before a server is started there. It does not apply to the first
+	// start by this process.
 	grace = 3 * time.Second
 	// startEvery is the minimum time between two starts. A server that ends
-	// sooner was ended on purpose, or is broken.
+	// sooner was stopped on purpose or is broken.
 	startEvery = 10 * time.Second
 	// pollEvery is the interval at which an unused address is dialed.
 	pollEvery = 50 * time.Millisecond
 )
 
-// servers are the addresses that this process has tried, with any client.
+// servers maps the addresses that clients of this process have used to their
+// states.
 var servers = struct {
 	sync.Mutex
 	at map[string]*serverState
 }{at: map[string]*serverState{}}
 
-// serverState is what is known about the server at one address of this machine.
+// serverState holds what is known about the server at one address of this
+// machine.
 type serverState struct {
-	// turn is held by the one call that waits for a server or starts one. A
-	// call can stop waiting for turn when its context ends.
+	// turn is held by the single call that waits for a server or starts one. A
+	// call can stop waiting for turn when its context is done.
 	turn ctxMutex
 
 	mu sync.Mutex
@@ -51,16 +54,16 @@ func serverStateAt(addr string) *serverState {
 	return s
 }
 
-// presence is what recent dials and starts have shown about a server.
+// presence records what recent dials and starts have shown about a server.
 type presence struct {
-	// seen reports whether a server was found since the last start, or at any
-	// time if no server was started.
+	// seen reports whether a server has been found since the last start or, if
+	// none was started, at any time.
 	seen bool
 	// gone is the time of the first of the consecutive dials that found
-	// nothing, refused the time of the latest.
+	// nothing, and refused the time of the latest.
 	gone, refused time.Time
 	// started is when the latest start ended, or when it began if it is still
-	// in progress; failed is its result.
+	// in progress; failed is the error of that start.
 	started time.Time
 	failed  error
 }
@@ -83,7 +86,7 @@ func (s *serverState) missed(now time.Time) {
 	s.refused = now
 }
 
-// step is the action to take if nothing listens.
+// step is the action to take when nothing listens.
 type step int
 
 const (
@@ -92,9 +95,9 @@ const (
 	stepStart
 )
 
-// next returns the step for the call that holds turn, just after a dial failed.
-// mayStart reports whether the address is on this machine and the call is
-// allowed to start a server.
+// next returns the step for the call that holds turn, right after a dial
+// failed. mayStart specifies whether the address is on this machine and the
+// call is allowed to start a server.
 func (s *serverState) next(now time.Time, mayStart bool) step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +116,7 @@ func (s *serverState) next(now time.Time, mayStart bool) step {
 	return stepStart
 }
 
-// start runs launch as a start of a server. If ctx ends it, it does not count
+// start runs launch to start a server. If ctx aborts launch, it does not count
 // as a start, since an aborted start leaves nothing behind.
 func (s *serverState) start(ctx context.Context, launch func() error) error {
 	s.mu.Lock()
@@ -127,14 +130,14 @@ func (s *serverState) start(ctx context.Context, launch func() error) error {
 		s.seen, s.started, s.failed = s.seen || before.seen, before.started, before.failed
 		return contextError(ctx)
 	}
-	// The interval is measured from here: no call then starts the server twice,
-	// however long a start takes.
+	// The interval is measured from here: this way no call starts the server
+	// twice, however long a start takes.
 	s.started, s.failed = time.Now(), err
 	return err
 }
 
-// last returns the time since the latest start, if it was recent, and its
-// error.
+// last returns the time since the latest start, if it was recent, and the error
+// of that start.
 func (s *serverState) last(now time.Time) (ago time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +147,8 @@ func (s *serverState) last(now time.Time) (ago time.Duration, err error) {
 	return now.Sub(s.started), s.failed
 }
 
-// ctxMutex is a mutex whose lock can be abandoned by a context.
+// ctxMutex is a mutex for which a caller can stop waiting when its context is
+// done.
 type ctxMutex chan struct{}
 
 func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
@@ -160,7 +164,7 @@ func (t ctxMutex) lock(ctx context.Context) error {
 
 func (t ctxMutex) unlock() { <-t }
 
-// sleep waits, or returns ctx's error.
+// sleep waits for the given time, or returns ctx's error if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -19,22 +19,23 @@ import (
 	"time"
 )
 
-// place is an address where a server is present at some times, on the clock of
-// a bubble.
+// place is an address at which a server is present at certain times, on the
+// clock of a bubble.
 type place struct {
 	mu    sync.Mutex
 	up    bool
 	dials []time.Duration // times of the dials that found nothing
 	begin time.Time
-	// starts are the times of the starts, and boot is the effect of one.
+	// starts lists the times of the starts; boot is the effect of a start.
 	starts []time.Duration
 	boot   func(ctx context.Context) error
 	busy   atomic.Int32
 }
 
-// places makes every address unique: the state kept for an address lasts as
+// places makes every address unique: the state stored for an address lasts as
 // long as the process, and a ctxMutex used by a test outside a bubble would
-// stop the clock of every bubble. No other test uses ports from here to 1024.
+// stop the clock of every bubble. No other test uses the ports from here to
+// 1024.
 var places atomic.Int32
 
 const firstPlace = 100
@@ -282,8 +283,8 @@ func TestRestartRules(t *testing.T) {
 	}
 }
 
-// TestOtherVersions: a server of any version is used as it is; it is neither
-// killed nor replaced, and the adb program is not run.
+// TestOtherVersions checks that a server of any version is used unchanged; it
+// is neither killed nor replaced, and the adb program is not run.
 func TestOtherVersions(t *testing.T) {
 	path, started := fakeADB(t, "")
 	for _, version := range []int{0x20, 0x29, 0x2a} {
@@ -323,9 +324,9 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// TestTakeover: another adb program kills the server and starts its own of
-// another version. Calls in the meantime wait and continue on the new server;
-// no server of ours is started in between.
+// TestTakeover checks a takeover: another adb program kills the server and
+// starts its own of another version. Calls in the meantime wait and continue on
+// the new server; no server of ours is started in between.
 func TestTakeover(t *testing.T) {
 	path, started := fakeADB(t, "")
 	l, err := net.Listen("tcp", freeAddr(t))

@@ -33,7 +33,7 @@ func tokenOf(service string) string {
 }
 
 // TestTruncatedStreams truncates a valid conversation of every service at every
-// byte. Each truncation must be an error, the data before it must be output,
+// byte. Each truncation must cause an error, the data before it must be output,
 // and the whole conversation must succeed.
 func TestTruncatedStreams(t *testing.T) {
 	var budget atomic.Int64
@@ -97,8 +97,8 @@ func TestTruncatedStreams(t *testing.T) {
 	}
 }
 
-// truncatedKind is the kind of error after n bytes: before OKAY, the server is
-// the peer that must answer.
+// truncatedKind returns the kind of error after n bytes: before OKAY, the
+// server is the peer that must answer.
 func truncatedKind(n int) error {
 	if n < len("OKAY") {
 		return ErrNoServer
@@ -116,8 +116,9 @@ func stripPartial(out string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(out, "l"), "\r")
 }
 
-// device2 is a scripted device for one command: stream writes what it sends,
-// and killed receives the script of the second connection.
+// device2 returns a client of a scripted device for one command: stream writes
+// what the device sends, and killed receives the script of the second
+// connection.
 func device2(t *testing.T, killed chan<- string, stream func(p *peer, token string)) *Client {
 	return scripted(t, oneCommand(killed, stream))
 }
@@ -136,7 +137,7 @@ func oneCommand(killed chan<- string, stream func(p *peer, token string)) func(p
 	}
 }
 
-// drainInput reads and drops the input; wait waits for its end.
+// drainInput reads and drops the input; wait waits until the input ends.
 func (p *peer) drainInput() (wait func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -168,9 +169,9 @@ func TestBadPackets(t *testing.T) {
 	}
 }
 
-// TestEndless is a device that sends endlessly, in packets that claim 4 GiB and
-// in a stream: the limit is exact to the byte, memory does not grow, and the
-// command is killed.
+// TestEndless uses a device that sends endlessly, in packets that claim 4 GiB
+// and in a stream: the limit is exact to the byte, memory does not grow, and
+// the command is killed.
 func TestEndless(t *testing.T) {
 	const most = 1_000_003
 	block := strings.Repeat("x", 1<<16)
@@ -251,8 +252,8 @@ func TestFailingWriter(t *testing.T) {
 	}
 }
 
-// TestCancel cancels at each stage of a command and checks what the device
-// receives then.
+// TestCancel cancels a command at each stage and checks what the device then
+// receives.
 func TestCancel(t *testing.T) {
 	tests := map[string]struct {
 		first string // sent before the cancellation; T is the token
@@ -318,8 +319,8 @@ func retoken(packet, token string) string {
 	return string(packetOf(packet[0], strings.Replace(packet[packetHead:], "T", token, 1)))
 }
 
-// TestCancelUnreachable: if the device cannot be reached, the call still ends
-// after a known time and reports it.
+// TestCancelUnreachable checks that if the device cannot be reached, the call
+// still ends after a known time and reports it.
 func TestCancelUnreachable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first string // sent before the cancellation; T is the token
@@ -362,7 +363,8 @@ func TestCancelUnreachable(t *testing.T) {
 	}
 }
 
-// TestCancelledBefore: nothing is sent if the context has already ended.
+// TestCancelledBefore checks that nothing is sent if the context is already
+// canceled.
 func TestCancelledBefore(t *testing.T) {
 	c := scripted(t, func(p *peer) { t.Errorf("the client connected and requested %q", p.request()) })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -378,12 +380,12 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// TestCompleteAnswerWins: a complete answer counts even if the context has
-// ended.
+// TestCompleteAnswerWins checks that a complete answer counts even if the
+// context is canceled.
 func TestCompleteAnswerWins(t *testing.T) {
 	ctx, cancel := context.WithCancel(soon(t))
-	// An answer that is partly in flight when the context ends is dropped, and
-	// the command is killed.
+	// An answer that is partly in flight when the context is canceled is
+	// dropped, and the command is killed.
 	c := device2(t, make(chan string, 1), func(p *peer, token string) { p.send(good(serviceV2, token)) })
 	exit, err := phone(c, "shell_v2").Shell(ctx, "cmd", writerFunc(func(p []byte) { cancel() }), nil)
 	if err == nil && exit != 5 || err != nil && !errors.Is(err, context.Canceled) {

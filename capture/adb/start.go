@@ -14,10 +14,10 @@ import (
 // and has scanned for USB devices.
 const startTimeout = 20 * time.Second
 
-// startServer starts a server at a port of this machine. The caller holds turn.
-// Like every adb program, `adb start-server` kills a server of another version.
-// Here that can only be one that appeared within milliseconds, because the
-// command runs right after a dial that found nothing.
+// startServer starts a server on a port of this machine. The caller must hold
+// turn. Like every adb program, `adb start-server` kills a server of another
+// version. Here that can only be one that appeared within the last
+// milliseconds, because the command runs right after a dial that found nothing.
 func (c *Client) startServer(ctx context.Context, s *serverState, port string) error {
 	adb, err := c.findADB()
 	if err != nil {
@@ -30,7 +30,8 @@ func (c *Client) startServer(ctx context.Context, s *serverState, port string) e
 	return s.start(ctx, func() error { return c.launch(ctx, adb, port) })
 }
 
-// findADB returns the adb program; it is run only for start-server.
+// findADB returns the path of the adb program, which is run only for
+// start-server.
 func (c *Client) findADB() (string, error) {
 	if c.opt.ADBPath != "" {
 		return exec.LookPath(c.opt.ADBPath)
@@ -49,7 +50,7 @@ func (c *Client) findADB() (string, error) {
 	return "", err
 }
 
-// runStart runs `adb start-server`. Its output goes to a file and not to a
+// runStart runs `adb start-server`. Its output goes to a file instead of a
 // pipe: the server that the command starts may keep its streams open forever.
 func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	log, err := os.CreateTemp(c.opt.LogDir, "adb-start-server-*.log")
@@ -65,8 +66,8 @@ func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	// Only -L overrides all environment variables: -P leaves
-	// ANDROID_ADB_SERVER_ADDRESS in effect. Release 29 accepts localhost as the
-	// only host name.
+	// ANDROID_ADB_SERVER_ADDRESS in effect. Release 29 accepts no host name
+	// except localhost.
 	cmd := exec.CommandContext(limited, adb, "-L", "tcp:localhost:"+port, "start-server")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = detached()
@@ -80,8 +81,8 @@ func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
 	return nil
 }
 
-// lastLine returns the last line that the program printed, quoted, or the error
-// if it printed nothing.
+// lastLine returns the last line that the program printed, in quotes, or the
+// error if it printed nothing.
 func lastLine(log *os.File, err error) string {
 	tail := make([]byte, maxQuoted)
 	size, serr := log.Seek(0, io.SeekEnd)

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// detached puts the server into a session of its own: a ^C in our terminal must
+// detached puts the server into its own session: a Ctrl-C in our terminal must
 // not reach it.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// isRefused reports whether nothing listens at an address.
+// isRefused reports whether the error means that nothing listens at an address.
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -21,13 +21,13 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// freeAddr returns an address of this machine where nothing listens. On Linux,
-// a socket that is bound to the address but does not listen reserves it until
-// the test ends: the kernel never assigns a bound port automatically, and
-// allows every explicit bind with SO_REUSEADDR.
+// freeAddr returns an address of this machine at which nothing listens. On
+// Linux, a socket that is bound to the address but does not listen reserves it
+// until the test ends: the kernel never assigns a bound port automatically, and
+// allows explicit binds with SO_REUSEADDR.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	// A child that inherited the socket would hold the port.
+	// If a child inherited the socket, it would hold the port.
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -66,7 +66,7 @@ func holdGrace(addr string) {
 	s.refused, s.gone = time.Now(), time.Now().Add(time.Hour)
 }
 
-// fakeADB is an adb program that records every start and then runs body.
+// fakeADB returns an adb program that records every start and then runs body.
 func fakeADB(t *testing.T, body string) (path string, started func() []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestStartOnce(t *testing.T) {
 }
 
 func TestStartLeavesNothing(t *testing.T) {
-	// A server that keeps its streams open must not keep the client waiting.
+	// A server that keeps its streams open must not make the client wait.
 	note := filepath.Join(t.TempDir(), "pid")
 	path, started := fakeADB(t, "sleep 90 & echo $! >"+text.ShellQuote(note)+"; echo ok")
 	logs := t.TempDir()
@@ -235,7 +235,8 @@ func TestStartNeverNeeded(t *testing.T) {
 	})
 }
 
-// TestStartReal starts the real server with the real program, and ends it.
+// TestStartReal starts the real server with the real program and ends the
+// server.
 func TestStartReal(t *testing.T) {
 	program := adbtest.Program(t)
 	for _, kv := range adbtest.Environment(t) {

@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// detached starts the server without a console and protects it from our ^C. 0x8
-// is DETACHED_PROCESS, which package syscall does not define.
+// detached starts the server without a console and protects it from our Ctrl-C.
+// 0x8 is DETACHED_PROCESS, which package syscall does not define.
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | 0x8}
 }
 
-// isRefused reports whether nothing listens at an address. 10061 is
-// WSAECONNREFUSED, which package syscall does not define.
+// isRefused reports whether the error means that nothing listens at an address.
+// 10061 is WSAECONNREFUSED, which package syscall does not define.
 func isRefused(err error) bool { return errors.Is(err, syscall.Errno(10061)) }

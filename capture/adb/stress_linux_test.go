@@ -23,8 +23,8 @@ import (
 )
 
 // The stress tests run the client in a separate process, to separate its memory
-// from that of the phones: the test binary starts itself again with this
-// variable set.
+// from that of the phones: the test binary runs itself again with this variable
+// set.
 const stressVariable = "LEAKGATE_ADB_STRESS"
 
 // stress is the input of the client process, and cost its output.
@@ -36,18 +36,18 @@ type stress struct {
 }
 
 type cost struct {
-	// PeakOver is the number of bytes by which the memory of objects, including
-	// uncollected dead ones, exceeded its initial value; Held is how much of
-	// the increase was left after a collection.
+	// PeakOver is how far the memory of objects, including uncollected garbage,
+	// rose above its initial value, in bytes; Held is the part of the increase
+	// that remained after a collection.
 	PeakOver, Held int64
 	Took           time.Duration
-	// What was left at the end, and the error.
+	// What remained at the end, and the error.
 	Goroutines, Sockets int
 	Error               string
 }
 
-// loads are the loads of the client. Size is approximately the number of bytes
-// for one device.
+// loads maps names to loads for the client. Size is approximately the number of
+// bytes per device.
 var loads = map[string]func(ctx context.Context, devices []*Device, size int64) error{
 	"64 commands": func(ctx context.Context, devices []*Device, size int64) error {
 		return together(64, func(i int) error { return prints(ctx, devices[0], size) })
@@ -164,8 +164,8 @@ func objects() int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// collected is like objects but without dead ones; two collections are needed
-// to empty pools.
+// collected is like objects but without garbage; emptying pools takes two
+// collections.
 func collected() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -173,7 +173,7 @@ func collected() int64 {
 }
 
 // sampled measures objects every millisecond until the returned function is
-// called, which returns the maximum.
+// called; that function returns the maximum.
 func sampled() (peak func() int64) {
 	stop, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -204,8 +204,8 @@ func openSockets() int {
 	return n
 }
 
-// TestStress bounds what the client costs under each load, through the real adb
-// server.
+// TestStress bounds the resources that the client uses under each load, through
+// the real adb server.
 func TestStress(t *testing.T) {
 	large := int64(300 << 20)
 	tests := []struct {
@@ -256,7 +256,7 @@ func TestStress(t *testing.T) {
 	checkSentence(t, err, ErrSeveralDevices, "8 devices are connected")
 }
 
-// measured runs a load in a process of its own.
+// measured runs a load in a separate process.
 func measured(t *testing.T, s stress) (got cost) {
 	t.Helper()
 	text, err := json.Marshal(s)

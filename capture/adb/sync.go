@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// The sync service (AOSP adb/SYNC.TXT, adb/file_sync_protocol.h): requests of a
-// four-letter id, a length and a path; sizes and numbers are little endian.
+// The sync service (AOSP adb/SYNC.TXT, adb/file_sync_protocol.h). A request
+// consists of a four-letter id, a length and a path; sizes and numbers are
+// little-endian.
 const (
 	syncPath  = 1024     // longest path that adbd accepts, in bytes
 	syncData  = 64 << 10 // longest DATA packet
@@ -21,18 +22,19 @@ const (
 	statV2    = 68 // bytes of STA2 after its id
 	maxReason = 4 << 10
 
-	// refusalTimeout is how long a failed upload waits for the device's reason.
+	// refusalTimeout is how long a failed upload waits for the device to send
+	// the reason.
 	refusalTimeout = 100 * time.Millisecond
 
 	errnoENOENT = 2
 	errnoEACCES = 13
 )
 
-// fileInfo is what a device reports about a file.
+// fileInfo holds what a device reports about a file.
 type fileInfo struct {
 	Mode fs.FileMode
-	// Size in bytes. With Wraps it is known only modulo 4 GiB: the device's
-	// adbd predates the feature stat_v2.
+	// Size is in bytes. If Wraps is set, it is known only modulo 4 GiB, because
+	// the device's adbd predates the feature stat_v2.
 	Size    int64
 	Wraps   bool
 	ModTime time.Time
@@ -59,7 +61,7 @@ func (d *Device) openSync(ctx context.Context, path string) (*syncConn, error) {
 	return &syncConn{conn: k, path: path}, nil
 }
 
-// send writes a request: an id and a text or nothing.
+// send writes a request: an id followed by a text, which may be empty.
 func (s *syncConn) send(id, text string) error {
 	if err := s.expect(s.wait); err != nil {
 		return err
@@ -71,8 +73,8 @@ func (s *syncConn) send(id, text string) error {
 	return nil
 }
 
-// quit announces the end of the connection to adbd. Without it adbd closes the
-// connection too, but logs an error.
+// quit announces the end of the connection to adbd. Otherwise adbd also closes
+// the connection, but logs an error.
 func (s *syncConn) quit() {
 	if s.expect(s.wait) == nil {
 		_, _ = s.net.Write([]byte("QUIT\x00\x00\x00\x00"))
@@ -90,7 +92,7 @@ func (s *syncConn) read(p []byte) error {
 	return nil
 }
 
-// reason reads the text of FAIL, whose length was just read.
+// reason reads the text of FAIL, whose length has just been read.
 func (s *syncConn) reason(size uint32) error {
 	text := make([]byte, min(size, maxReason))
 	if err := s.read(text); err != nil {
@@ -99,7 +101,7 @@ func (s *syncConn) reason(size uint32) error {
 	return &syncError{path: s.path, text: string(text)}
 }
 
-// syncError is a FAIL of the device, whose text ends with that of strerror. It
+// syncError is a device's FAIL, whose text ends with that of strerror. It
 // unwraps to fs.ErrNotExist or fs.ErrPermission if that is the reason.
 type syncError struct{ path, text string }
 
@@ -184,7 +186,7 @@ func (s *syncConn) parseStatV2(p []byte) (fileInfo, error) {
 	return fileInfo{Mode: fileMode(u32(p[20:])), Size: size, ModTime: time.Unix(int64(u64(p[52:])), 0)}, nil
 }
 
-// fileMode converts st_mode of Linux to Go's mode.
+// fileMode converts Linux's st_mode to Go's file mode.
 func fileMode(st uint32) fs.FileMode {
 	mode := fs.FileMode(st & 0o777)
 	switch st & 0o170000 {
@@ -210,9 +212,9 @@ func fileMode(st uint32) fs.FileMode {
 }
 
 // Pull copies a file from the device to w and returns the number of bytes
-// written to w. The error is nil only if the device reported the end of the
-// file, and the file was at least as long as the size that the device reported
-// first. A file that grows in the meantime is not an error. Files without a
+// written. The error is nil only if the device reported the end of the file,
+// and the file was at least as long as the size that the device reported first.
+// A file that grows in the meantime does not cause an error. Files without a
 // size, such as those of /proc, are copied to their end.
 func (d *Device) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
 	v2, err := d.has(ctx, "stat_v2")
@@ -340,7 +342,7 @@ func isRefusal(err error) bool {
 }
 
 // upload sends r in DATA packets, then DONE. early reports whether the device
-// answered before the end; err is then that answer.
+// answered before the end; err then contains its answer.
 func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err error) {
 	packet := make([]byte, syncHead+syncData)
 	copy(packet, "DATA")
@@ -364,8 +366,8 @@ func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err err
 			}
 		}
 		if rerr != nil {
-			// In a DONE packet, the field for the length contains the time of
-			// the file.
+			// In a DONE packet, the length field contains the modification time
+			// of the file.
 			done := binary.LittleEndian.AppendUint32([]byte("DONE"), uint32(time.Now().Unix()))
 			if err := s.upstream(done); err != nil {
 				return false, err
@@ -375,8 +377,8 @@ func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err err
 	}
 }
 
-// upstream writes with a deadline of its own: the reader has no deadline until
-// the upload ends.
+// upstream writes with its own deadline: the reader has no deadline until the
+// upload ends.
 func (s *syncConn) upstream(p []byte) error {
 	if err := s.net.SetWriteDeadline(time.Now().Add(s.wait)); err != nil {
 		return s.fail(err)

@@ -24,7 +24,7 @@ func syncFail(text string) string {
 
 const doneRecv = "DONE\x00\x00\x00\x00"
 
-// sta2 and stat1 are the answers of the two versions of stat.
+// sta2 and stat1 return the answers of the two versions of stat.
 func sta2(errno, mode uint32, size uint64, mtime uint64) string {
 	return "STA2" + u32(errno) + u64(1) + u64(2) + u32(mode) + u32(1) + u32(0) + u32(0) + u64(size) + u64(7) +
 		u64(mtime) + u64(9)
@@ -32,7 +32,7 @@ func sta2(errno, mode uint32, size uint64, mtime uint64) string {
 
 func stat1(mode, size, mtime uint32) string { return "STAT" + u32(mode) + u32(size) + u32(mtime) }
 
-// file answers a sync connection: stat, then one RECV.
+// file answers a sync connection: first stat, then one RECV.
 func file(t *testing.T, stat, recv string) *Client {
 	return scripted(t, func(p *peer) { serveFile(p, stat, recv) })
 }
@@ -231,8 +231,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// taker answers a SEND: it accepts files until DONE and then sends answer, or
-// sends it immediately if early is set.
+// taker answers a SEND: it accepts file data until DONE and then sends answer
+// or, if early is set, sends it immediately.
 func taker(t *testing.T, answer string, early bool, got chan<- string) *Client {
 	return scripted(t, func(p *peer) {
 		for range 2 {
@@ -363,9 +363,9 @@ func TestTruncatedPush(t *testing.T) {
 	}
 }
 
-// FuzzPull sends hostile answers to stat and RECV: the result is an error, or
-// exactly the bytes that a straightforward implementation of the protocol
-// finds.
+// FuzzPull sends hostile answers to stat and RECV: the result is either an
+// error or exactly the bytes that a straightforward implementation of the
+// protocol finds.
 func FuzzPull(f *testing.F) {
 	f.Add([]byte(sta2(0, regular, 5, 0)+data("he")+data("llo")+doneRecv), true)
 	f.Add([]byte(stat1(regular, 5, 0)+data("hello")+syncFail("x")), false)
@@ -385,7 +385,7 @@ func FuzzPull(f *testing.F) {
 	})
 }
 
-// plainPull is the oracle: it parses the protocol in one slice.
+// plainPull is the oracle: it parses the whole answer in one slice.
 func plainPull(p []byte, v2 bool) (out []byte, ok bool) {
 	var mode uint32
 	var size uint64
@@ -415,8 +415,8 @@ func plainPull(p []byte, v2 bool) (out []byte, ok bool) {
 	return nil, false
 }
 
-// memorySync is a sync connection that has the whole answer already and drops
-// all writes.
+// memorySync is a sync connection that already contains the whole answer and
+// drops all writes.
 func memorySync(t *testing.T, answer []byte) *syncConn {
 	k := newConn(t.Context(), &memoryConn{r: bytes.NewReader(answer)}, time.Second, phase{serial: "X", bound: true})
 	return &syncConn{conn: k, path: "/x"}

@@ -23,9 +23,9 @@ func newTrace() trace {
 }
 
 // prefixed returns the command for shell v2. The prefix is on the command's
-// first line, so that line numbers in messages of the shell stay correct.
-// Nothing follows the command, so its quotes, comments, here-documents and exit
-// status are unaffected.
+// first line, so line numbers in the shell's messages stay correct. Nothing
+// follows the command, so its quotes, comments, here-documents and exit status
+// are unaffected.
 func (t trace) prefixed(command string) string {
 	return t.prefix() + command
 }
@@ -64,24 +64,24 @@ func endOne(pid string) string {
 // maxPID is the kernel's PID_MAX_LIMIT.
 const maxPID = 1 << 22
 
-// maxHeader is how many bytes may precede the line with the process id. Such
-// bytes are, for example, warnings of the device's linker.
+// maxHeader is the maximum number of bytes that may precede the line with the
+// process id, for example warnings of the device's linker.
 const maxHeader = 4 << 10
 
 // header removes the line "TOKEN PID" from the beginning of a stream.
 type header struct {
 	trace trace
-	// pid is the shell's process id, 0 before it is known.
+	// pid is the shell's process id, or 0 before it is known.
 	pid int
-	// crlf reports whether the line ended with \r\n: a terminal that rewrites
-	// line ends.
+	// crlf reports whether the line ended with \r\n, which means that a
+	// terminal rewrites line ends.
 	crlf bool
 	// done reports whether the line was found, or is no longer expected.
 	done bool
 	held []byte
 }
 
-// strip returns the output contained in p and in the bytes held back before.
+// strip returns the output contained in p and in the bytes that were held back.
 func (h *header) strip(p []byte) []byte {
 	if h.done {
 		return p
@@ -99,8 +99,9 @@ func (h *header) strip(p []byte) []byte {
 	return nil
 }
 
-// find looks for the end of a line that is the token and a number. The token
-// alone is not enough: some shells quote a line that they cannot parse.
+// find looks for the end of a line that consists of the token and a number. The
+// token alone is not sufficient: some shells quote a line that they cannot
+// parse.
 func (h *header) find() (from, to int, ok bool) {
 	for at := 0; ; {
 		i := bytes.Index(h.held[at:], []byte(h.trace+" "))
@@ -127,7 +128,7 @@ func (h *header) find() (from, to int, ok bool) {
 	}
 }
 
-// rest returns the held-back text, without our prefix, which a shell may have
+// rest returns the held-back text without our prefix, which a shell may have
 // quoted. It is called when the line is no longer expected.
 func (h *header) rest() []byte {
 	out := bytes.ReplaceAll(h.held, []byte(h.trace.prefix()), nil)
@@ -135,18 +136,18 @@ func (h *header) rest() []byte {
 	return out
 }
 
-// trailer holds back text at the end of a stream that may be the line
+// trailer holds back text at the end of a stream that could be the line
 // "TOKEN:STATUS".
 type trailer struct {
 	trace trace
 	buf   []byte
-	cut   int // buf before this index was returned as output
+	cut   int // buf before this index has been returned as output
 }
 
 // maxStatus is the maximum length of ":STATUS\n", in bytes.
 const maxStatus = len(":255\n")
 
-// strip returns the part of p, and of the bytes held back before, that is
+// strip returns the part of p, and of the bytes that were held back, that is
 // certainly output. The result is valid until the next call.
 func (t *trailer) strip(p []byte) []byte {
 	held := copy(t.buf, t.held())
@@ -155,10 +156,10 @@ func (t *trailer) strip(p []byte) []byte {
 	return t.buf[:t.cut]
 }
 
-// held returns what is held back.
+// held returns the bytes that are held back.
 func (t *trailer) held() []byte { return t.buf[t.cut:] }
 
-// start returns the index at which the line may begin, or else the end.
+// start returns the index at which the line may begin, or the end of the text.
 func (t *trailer) start(all []byte) int {
 	from := max(0, len(all)-len(t.trace)-maxStatus)
 	tail := all[from:]
@@ -187,11 +188,11 @@ func (t *trailer) status() (int, bool) {
 	return int(n), err == nil
 }
 
-// newlines turns \r\n back into \n. A terminal inserts \r before every \n, so
-// this loses nothing.
+// newlines converts \r\n back to \n. A terminal inserts \r before every \n, so
+// nothing is lost.
 type newlines struct{ held bool }
 
-// strip changes p in place; a \r at its end is held back.
+// strip changes p in place and holds back a \r at its end.
 func (n *newlines) strip(p []byte) []byte {
 	if !n.held && bytes.IndexByte(p, '\r') < 0 {
 		return p
@@ -208,7 +209,7 @@ func (n *newlines) strip(p []byte) []byte {
 	return out
 }
 
-// rest returns a held-back \r, if nothing followed it.
+// rest returns a held-back \r if nothing followed it.
 func (n *newlines) rest() []byte {
 	if !n.held {
 		return nil

@@ -45,7 +45,7 @@ func TestHeader(t *testing.T) {
 		for _, step := range []int{1, 2, 7, 1 << 20} {
 			if step < len(tt.in) && len(tt.in) > maxHeader {
 				// If the text arrives in one piece, the token is found in time;
-				// in small pieces it is not.
+				// if it arrives in small pieces, it is not.
 			} else if len(tt.in) > maxHeader {
 				continue
 			}
@@ -65,7 +65,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// FuzzEnclosed feeds a stream of an enclosed command in two pieces and in
+// FuzzEnclosed feeds the stream of an enclosed command in two pieces and in
 // single bytes, and checks that output and status are unchanged.
 func FuzzEnclosed(f *testing.F) {
 	f.Add([]byte("hello\n"), byte(7), 3, false)
@@ -73,7 +73,8 @@ func FuzzEnclosed(f *testing.F) {
 	f.Add([]byte("lg0123"), byte(255), 0, true)
 	f.Fuzz(func(t *testing.T, out []byte, status byte, cut int, crlf bool) {
 		tr := newTrace()
-		// Output that looks like the last line, or its beginning, stays output.
+		// Output that looks like the last line, or like its beginning, remains
+		// output.
 		out = bytes.ReplaceAll(out, []byte("@"), []byte(tr[:len(tr)/2]))
 		out = bytes.ReplaceAll(out, []byte("#"), []byte(tr+":9\n"))
 		text := fmt.Sprintf("%s 77\n%s%s:%d\n", tr, out, tr, status)
@@ -159,7 +160,7 @@ func TestWrapping(t *testing.T) {
 				}
 				continue
 			}
-			// A shell that cannot parse its text may choose another status
+			// A shell that cannot parse its text may return another status
 			// under eval.
 			sameExit := status == exit || exit != 0 && status != 0 && out == "" &&
 				strings.Contains("if (echo )'openfi", command)
@@ -187,8 +188,8 @@ func runShell(t *testing.T, sh, command string) (out, errOut string, exit int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// TestNoExtraProcess: a command that ends with exec keeps the shell's process
-// id, so the prefix costs no fork.
+// TestNoExtraProcess checks that a command that ends with exec keeps the
+// shell's process id, so the prefix costs no fork.
 func TestNoExtraProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
@@ -207,7 +208,7 @@ func TestNoExtraProcess(t *testing.T) {
 
 var _ io.Writer = failingWriter{}
 
-// failingWriter fails with its error.
+// failingWriter returns its error on each write.
 type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
