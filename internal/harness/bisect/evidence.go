@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// maxReason bounds a reason, in characters.
+	// maxReason is the maximum length of a reason in characters.
 	maxReason = 300
 	// heapStep is the step of a diagnosis that takes a heap dump.
 	heapStep = "heap"
-	// fewestSettled and fewestUnsettled are how many dumps with a growing
-	// number of objects prove a leak, for an idle app and for an app in use.
-	// The values are those for dumps at marks.
+	// fewestSettled and fewestUnsettled are the numbers of dumps with a growing
+	// number of objects that prove a leak, for an idle app and for an app in
+	// use. They are the same as for dumps at marks.
 	fewestSettled   = 3
 	fewestUnsettled = 5
 )
 
-// reading is one run and the leak to look for.
+// reading is one run together with the leak to look for.
 type reading struct {
 	run  record.Run
 	trip *record.Trip
 	key  string
-	// leaks are all leaks of the runs, by key.
+	// leaks maps the keys of all leaks in the runs to the leaks.
 	leaks map[string]sighting
-	// there is the name of the leak in the run, "" if it was not found.
+	// there is the name of the leak in the run; "" if the leak was not found.
 	there string
 }
 
@@ -59,8 +59,8 @@ type process struct {
 	pid     int
 }
 
-// judge judges the run. It considers first what proves the leak, then what
-// prevents a verdict.
+// judge judges the run. It first considers evidence that proves the leak, then
+// evidence that prevents a verdict.
 func (r *reading) judge() judgment {
 	list := append(r.marks(), r.checks()...)
 	list = append(list, r.dumps()...)
@@ -85,7 +85,7 @@ func (r *reading) proved(by basis, format string, args ...any) judgment {
 	}
 }
 
-// marks judges by the heap dumps at marks.
+// marks judges the run by its heap dumps at marks.
 func (r *reading) marks() []judgment {
 	var out []judgment
 	for i := range r.run.Processes {
@@ -128,7 +128,7 @@ func skippedLeaks(n int) string {
 }
 
 // counted judges a leak by the number of its objects in the dumps of one life,
-// if these dumps do not prove the leak in the way that dumps at marks do.
+// if these dumps do not prove the leak by the rule for dumps at marks.
 func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 	fewest := fewestUnsettled
 	if settled {
@@ -156,7 +156,7 @@ func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 		text.Head(name, maxReason/3))
 }
 
-// checks judges by the checks of specs and tests.
+// checks judges the run by the checks of specs and tests.
 func (r *reading) checks() []judgment {
 	var out []judgment
 	for i := range r.run.Checks {
@@ -215,7 +215,8 @@ func (r *reading) dumps() []judgment {
 	return out
 }
 
-// takesHeap reports whether a diagnosis has a heap dump, or should have one.
+// takesHeap reports whether a diagnosis contains, or should contain, a heap
+// dump.
 func takesHeap(d *record.Diagnosis) bool {
 	return d.Leaks != nil || slices.ContainsFunc(d.Steps, func(c record.Collected) bool { return c.Step == heapStep })
 }
@@ -248,7 +249,7 @@ func (r *reading) life(id process, list []*record.Diagnosis) judgment {
 	return r.counted(id.process, counts, settled)
 }
 
-// risesAlways reports whether there are enough dumps and each dump has more
+// risesAlways reports whether there are enough dumps, and each contains more
 // objects than the one before.
 func risesAlways(counts []int64, settled bool) bool {
 	if len(counts) < fewestSettled || !settled && len(counts) < fewestUnsettled {
@@ -262,7 +263,7 @@ func risesAlways(counts []int64, settled bool) bool {
 	return true
 }
 
-// growing judges by the growth that a trip found.
+// growing judges the run by the growth that a trip found.
 func (r *reading) growing() []judgment {
 	if r.trip == nil {
 		return nil
@@ -294,8 +295,8 @@ func (r *reading) growing() []judgment {
 	return []judgment{absent("does not grow in %s", text.Count(r.trip.Loops, "loop", "loops"))}
 }
 
-// incomplete returns why the run cannot prove that the leak is absent, "" if it
-// can.
+// incomplete returns the reason why the run cannot prove that the leak is
+// absent, or "" if it can.
 func (r *reading) incomplete() string {
 	switch {
 	case r.run.Interrupted || r.run.Stopped == record.StoppedInterrupted:
@@ -337,8 +338,8 @@ func meaning(run record.Run) string {
 	return ""
 }
 
-// byTrend judges a run without a heap dump. If dumps are taken only for leaks,
-// a run in which every process passes has no dumps.
+// byTrend judges a run without heap dumps. If dumps are taken only for leaks, a
+// run in which every process passes has none.
 func (r *reading) byTrend() judgment {
 	if len(r.run.Processes) == 0 {
 		return skipped("no matching process was found")

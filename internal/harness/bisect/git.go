@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// maxGit bounds the time of one call of git: a checkout of a large
+	// maxGit is the time limit for one call of git: a checkout of a large
 	// repository takes minutes.
 	maxGit = 10 * time.Minute
-	// maxOutput bounds the output of git, in bytes: git prints 41 bytes for
-	// each commit of a range.
+	// maxOutput is the maximum size of git's output in bytes: git prints 41
+	// bytes for each commit in a range.
 	maxOutput = 64 << 20
-	// maxSubject bounds the length of a commit's subject, in characters.
+	// maxSubject is the maximum length of a commit's subject in characters.
 	maxSubject = 200
 )
 
 // repository is a work tree in which git runs.
 type repository struct{ top string }
 
-// environment is the environment of git: git must not prompt, and must work on
+// environment returns the environment of git: git must not prompt, and must use
 // the repository of its directory even if leakgate runs in a hook (git
 // rev-parse --local-env-vars).
 func environment() []string {
@@ -43,9 +43,9 @@ func environment() []string {
 	return append(out, "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "LC_ALL=C")
 }
 
-// git runs git and returns its output without surrounding space. Canceling the
-// context does not end git: an aborted checkout would leave a lock and an
-// incomplete work tree.
+// git runs git and returns its output without leading and trailing space.
+// Canceling the context does not end git: an aborted checkout would leave a
+// lock and an incomplete work tree.
 func (r *repository) git(ctx context.Context, args ...string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", context.Cause(ctx)
@@ -76,7 +76,7 @@ func (r *repository) git(ctx context.Context, args ...string) (string, error) {
 	return out.text(), nil
 }
 
-// limited keeps the first bytes of an output.
+// limited keeps the first bytes of an output and discards the rest.
 type limited struct {
 	bytes.Buffer
 	left int
@@ -96,7 +96,7 @@ type Commit struct {
 	Hash string
 	// Subject is safe to print.
 	Subject string
-	// Date is when the commit was written.
+	// Date is the time at which the commit was created.
 	Date time.Time
 }
 
@@ -104,7 +104,7 @@ func (c Commit) String() string {
 	return fmt.Sprintf("%s %s %s", c.Hash[:min(len(c.Hash), 12)], c.Date.Format(time.DateOnly), c.Subject)
 }
 
-// resolve returns the commit for a name.
+// resolve returns the commit with the given name.
 func (r *repository) resolve(ctx context.Context, name string) (Commit, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return Commit{}, fmt.Errorf("invalid commit %s: give a hash, a branch or a tag", text.Quote(name, 50))
@@ -162,8 +162,8 @@ func (r *repository) changes(ctx context.Context) ([]string, error) {
 	return strings.Split(out, "\n"), nil
 }
 
-// clean reverts the command's changes to tracked files; otherwise the next
-// checkout would fail. These files had no changes before the command ran.
+// clean reverts the command's changes to tracked files, because they would make
+// the next checkout fail. These files had no changes before the command ran.
 func (r *repository) clean(ctx context.Context) (int, error) {
 	list, err := r.changes(ctx)
 	if err != nil || len(list) == 0 {

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// groupOf puts a command into its own process group. Ctrl-C on a terminal then
-// does not reach the command directly, and leakgate interrupts it once, with
-// all its child processes.
+// groupOf puts a command into a process group of its own. Ctrl-C in a terminal
+// then does not reach the command directly, and leakgate interrupts it once,
+// together with all its child processes.
 func groupOf(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // interruptGroup interrupts a command. The group may be empty.

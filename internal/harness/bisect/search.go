@@ -17,13 +17,13 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// RunsVariable names the environment variable with the directory in which the
-// leakgate commands create their run directories.
+// RunsVariable is the name of the environment variable that contains the
+// directory in which the leakgate commands create their run directories.
 const RunsVariable = "LEAKGATE_RUNS"
 
 // Options are the options of a search.
 type Options struct {
-	// Dir is a directory in the work tree, in which Command runs.
+	// Dir is the directory, inside the work tree, in which Command runs.
 	Dir string
 	// Good is a commit without the leak, and Bad a commit with the leak; Good
 	// is an ancestor of Bad.
@@ -33,42 +33,42 @@ type Options struct {
 	// Command is a program and its arguments, without a shell. It builds the
 	// app and runs leakgate at each commit.
 	Command []string
-	// Confirm is the number of good runs that make a commit good, at least 1:
-	// an intermittent leak may be absent by chance. A single bad run makes a
-	// commit bad.
+	// Confirm is the number of good runs that are needed for a commit to be
+	// good, at least 1: an intermittent leak may be absent by chance. A single
+	// bad run makes a commit bad.
 	Confirm int
-	// Runs is the directory in which the runs are kept, one directory for each
-	// run of the command; "" for a temporary one, which is removed at the end.
+	// Runs is the directory in which the runs are kept, with one subdirectory
+	// for each run of the command. If it is "", a temporary directory is used,
+	// which is removed at the end.
 	Runs string
-	// Say receives progress messages, one line each; may be nil.
+	// Say receives progress messages, one line each. It may be nil.
 	Say func(string)
-	// Stdout and Stderr receive the output of Command; may be nil.
+	// Stdout and Stderr receive the output of Command. They may be nil.
 	Stdout, Stderr io.Writer
 }
 
 // Culprit is the result of a search.
 type Culprit struct {
-	// First is the commit that introduced the leak, nil if commits without a
-	// verdict prevent an answer.
+	// First is the commit that introduced the leak. It is nil if commits
+	// without a verdict prevent an answer.
 	First *Commit
-	// Among are the candidates, newest first: First alone, or all remaining
+	// Among lists the candidates, newest first: First alone, or all remaining
 	// commits.
 	Among []Commit
-	// Judged are the commits at which the command ran, in the order in which it
-	// ran.
+	// Judged lists the commits at which the command ran, in that order.
 	Judged []JudgedCommit
 }
 
-// JudgedCommit is a commit and the verdict of its runs.
+// JudgedCommit is a commit with the verdict of its runs.
 type JudgedCommit struct {
 	Commit
 	Outcome CommitResult
 	Reason  string
-	// Runs is the number of times the command ran.
+	// Runs is how many times the command ran.
 	Runs int
 }
 
-// shownCommits bounds the number of commits that an answer names.
+// shownCommits is the maximum number of commits that an answer names.
 const shownCommits = 10
 
 // String returns the answer in one line.
@@ -91,10 +91,10 @@ func (r Culprit) String() string {
 }
 
 // grace is the real time within which the command must exit after its context
-// has ended: a run first writes its record.
+// is done; a run first writes its record.
 const grace = 30 * time.Second
 
-// lingering is the real time for which an output stays open after the command
+// lingering is how long, in real time, an output stays open after the command
 // has ended, if other processes hold it.
 const lingering = 2 * time.Second
 
@@ -106,19 +106,19 @@ type search struct {
 	result Culprit
 	// by is the kind of evidence that shows that Bad is bad.
 	by basis
-	// atBad are the leaks found at Bad, by key.
+	// atBad maps keys to the leaks found at Bad.
 	atBad map[string]sighting
-	// skipped are the commits that git skips.
+	// skipped holds the commits that git skips.
 	skipped map[string]bool
 }
 
 // Search finds the first bad commit between Good and Bad with git bisect. It
 // first runs the command at both commits, and returns an error if Good is not
 // good or Bad is not bad. It rejects a work tree with changes, or with a bisect
-// in progress. At the end, even after an error or when ctx ends, it restores
-// HEAD and removes the state of the bisect; changes of the command to tracked
-// files are reverted. A Culprit that is returned with an error has the commits
-// judged so far.
+// in progress. At the end, even after an error or when ctx is done, it restores
+// HEAD and removes the state of the bisect; the command's changes to tracked
+// files are reverted. A Culprit that is returned with an error contains the
+// commits judged so far.
 func Search(ctx context.Context, o Options) (result Culprit, err error) {
 	s, good, bad, err := prepare(ctx, o)
 	if err != nil {
@@ -186,8 +186,8 @@ func prepare(ctx context.Context, o Options) (s *search, good, bad Commit, err e
 	return s, good, bad, s.keepOut()
 }
 
-// refuse returns an error for a work tree in which no other commit may be
-// checked out.
+// refuse returns an error if no other commit may be checked out in the work
+// tree.
 func (s *search) refuse(ctx context.Context) error {
 	busy, err := s.bisecting(ctx)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *search) refuse(ctx context.Context) error {
 	return nil
 }
 
-// keepOut ensures that the runs are kept outside of the work tree.
+// keepOut ensures that the runs are kept outside the work tree.
 func (s *search) keepOut() error {
 	if s.Runs == "" {
 		return nil
@@ -254,9 +254,9 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	return nil
 }
 
-// renamed describes a growing leak with a key that Bad does not have and with
-// objects of the same class, "" if none exists. A key changes if the classes or
-// fields that hold the leak are renamed.
+// renamed describes a growing leak of objects of the same class whose key is
+// not among the leaks at Bad; it returns "" if there is none. A key changes if
+// the classes or fields that hold the leak are renamed.
 func (s *search) renamed(j judgment) string {
 	var classes []string
 	for key, l := range s.atBad {
@@ -287,7 +287,7 @@ func (s *search) visit(ctx context.Context, c Commit) (judgment, error) {
 	return s.judgeCommit(ctx, c)
 }
 
-// run bisects.
+// run performs the bisect.
 func (s *search) run(ctx context.Context, good, bad Commit) error {
 	if _, err := s.git(ctx, "bisect", "bad", bad.Hash); err != nil {
 		return err
@@ -330,8 +330,8 @@ func (s *search) run(ctx context.Context, good, bad Commit) error {
 	}
 }
 
-// open returns how many of the remaining commits, the bad one first, can still
-// be judged.
+// open returns how many of the remaining commits can still be judged, apart
+// from the first one, which is bad.
 func (s *search) open(left []string) int {
 	n := 0
 	for _, hash := range left[min(1, len(left)):] {
@@ -342,7 +342,7 @@ func (s *search) open(left []string) int {
 	return n
 }
 
-// maxAmong bounds the number of commits in an answer.
+// maxAmong is the maximum number of commits in an answer.
 const maxAmong = 1000
 
 func (s *search) conclude(ctx context.Context, left []string) error {
@@ -428,8 +428,8 @@ func (s *search) runCommand(ctx context.Context, c Commit, number int) (judgment
 	return j, nil
 }
 
-// execute runs the command. It returns why the run does not count, or "" if it
-// counts. A run with a verdict has exit code 0 or 1.
+// execute runs the command. It returns the reason why the run does not count,
+// or "" if it counts. A run with a verdict has exit code 0 or 1.
 func (s *search) execute(ctx context.Context, dir string) string {
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...)
 	groupOf(cmd)
@@ -453,10 +453,10 @@ func (s *search) execute(ctx context.Context, dir string) string {
 	return "the command ended with " + exit.Error()
 }
 
-// wait waits until the command has ended. If ctx ends first, the command is
-// interrupted, and after its grace period it is killed with all its child
+// wait waits until the command has ended. If ctx is done first, the command is
+// interrupted; after its grace period it is killed together with all its child
 // processes. Processes that outlive the command, such as the daemon of a build
-// system, are left alone.
+// system, are not killed.
 func wait(ctx context.Context, cmd *exec.Cmd) error {
 	ended := make(chan struct{})
 	var watch sync.WaitGroup
@@ -517,7 +517,7 @@ func (s *search) restore(ctx context.Context) error {
 	return nil
 }
 
-// name returns what to check out to restore a position.
+// name returns what to check out to restore the position.
 func (p position) name() string {
 	if branch, ok := strings.CutPrefix(p.branch, "refs/heads/"); ok {
 		return branch

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child executes the file "plan" of the work tree.
+// child executes the file "plan" in the work tree.
 func child(notes, runs string) int {
 	plan, err := os.ReadFile("plan")
 	if err != nil {
@@ -81,7 +81,7 @@ func child(notes, runs string) int {
 	return run.ExitCode
 }
 
-// sandbox is a repository with a commit for each plan.
+// sandbox is a repository with one commit for each plan.
 type sandbox struct {
 	t     *testing.T
 	dir   string
@@ -133,7 +133,7 @@ func (s *sandbox) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// state is everything that a search must restore.
+// state describes everything that a search must restore.
 func (s *sandbox) state() string {
 	s.t.Helper()
 	head, err := os.ReadFile(filepath.Join(s.dir, ".git", "HEAD"))
@@ -152,7 +152,7 @@ func (s *sandbox) state() string {
 	return out
 }
 
-// search runs a search and checks that it restores everything.
+// search runs a search and checks that the search restores everything.
 func (s *sandbox) search(o Options) (Culprit, error) {
 	s.t.Helper()
 	return s.searchIn(s.t.Context(), o)
@@ -176,7 +176,7 @@ func (s *sandbox) searchIn(ctx context.Context, o Options) (Culprit, error) {
 }
 
 // Whichever commit introduced the leak, and whichever commits cannot be judged,
-// the answer is that of an examination of every commit.
+// the answer is the same as if every commit were examined.
 func TestSearch(t *testing.T) {
 	const commits = 30
 	for seed := range uint64(6) {
@@ -293,7 +293,7 @@ func TestSearchRenamed(t *testing.T) {
 	}
 }
 
-// On two branches the answer is the commit of the branch that introduced the
+// On two branches, the answer is the commit on the branch that introduced the
 // leak.
 func TestSearchMerged(t *testing.T) {
 	s := newSandbox(t, []string{"good", "good", "good", "good"})
@@ -404,10 +404,10 @@ func (s *sandbox) hide() {
 	s.hash = append(s.hash, s.git("rev-parse", "HEAD"))
 }
 
-// A search that is canceled, at either end or in the middle, interrupts the
-// command, and restores everything.
+// If a search is canceled at the beginning, in the middle or at the end, it
+// interrupts the command and restores everything.
 func TestSearchCancelled(t *testing.T) {
-	// Of two commits in the middle, git tests the second one.
+	// If there are two commits in the middle, git tests the second one.
 	for _, at := range []int{0, 2, 3} {
 		plans := []string{"good", "good", "good", "bad"}
 		plans[at] = "interrupt me"

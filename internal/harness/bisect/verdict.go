@@ -18,10 +18,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// CommitResult is the verdict from the runs at a commit.
+// CommitResult is the combined verdict of the runs at a commit.
 type CommitResult string
 
-// The outcomes, as git bisect calls them.
+// These are the outcomes, with the words of git bisect.
 const (
 	Good CommitResult = "good"
 	Bad  CommitResult = "bad"
@@ -29,23 +29,23 @@ const (
 )
 
 // basis is the kind of evidence for an outcome. Outcomes with different bases
-// cannot be compared: a leak that is present and does not grow is bad by
+// cannot be compared: a leak that is present but does not grow is bad by
 // presence and good by growth.
 type basis int
 
 const (
 	absence  basis = iota // the leak is absent
 	growth                // the leak grows
-	flat                  // the leak is present and does not grow
+	flat                  // the leak is present but does not grow
 	presence              // the leak is present in the only heap dump
 )
 
-// judgment is an outcome with its basis and its reason.
+// judgment is an outcome with its basis and the reason for it.
 type judgment struct {
 	CommitResult
 	basis  basis
 	reason string
-	// leaks are all leaks of the judged runs, by key.
+	// leaks maps the keys of all leaks in the judged runs to the leaks.
 	leaks map[string]sighting
 }
 
@@ -53,7 +53,8 @@ type judgment struct {
 type sighting struct {
 	name    string
 	classes []string
-	// grows is set if a run proves that its number of objects keeps growing.
+	// grows reports whether a run proves that the number of objects keeps
+	// growing.
 	grows bool
 }
 
@@ -68,8 +69,8 @@ func absent(format string, args ...any) judgment {
 // keyForm matches a key or the beginning of one.
 var keyForm = regexp.MustCompile(`^[0-9a-f]{8,40}$`)
 
-// maxRuns bounds the number of run directories that one run of the command may
-// create.
+// maxRuns is the maximum number of run directories that one run of the command
+// may create.
 const maxRuns = 1000
 
 // Verdict judges the run directories in dir by the leak with this key, or whose
@@ -118,7 +119,7 @@ func judge(dir, key string) judgment {
 	return j
 }
 
-// worst combines several judgments: a proof takes precedence, then a run that
+// worst combines several judgments. A proof takes precedence, then a run that
 // could not be judged, then the judgment with the best evidence.
 func worst(list []judgment) judgment {
 	return slices.MinFunc(list, func(a, b judgment) int {
@@ -179,7 +180,7 @@ func judgeRun(dir, key string, leaks map[string]sighting) judgment {
 	return r.judge()
 }
 
-// maxTrip bounds trip.json, in bytes.
+// maxTrip is the maximum size of trip.json in bytes.
 const maxTrip = 16 << 20
 
 // readTrip reads trip.json. It returns nil if the run was not a trip.

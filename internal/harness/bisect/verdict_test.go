@@ -38,7 +38,7 @@ func series(key string, gate detector.Gate, proved bool, counts ...int64) record
 	return s
 }
 
-// runWith returns a complete run of one process with these dumps at marks.
+// runWith returns a complete run of one process with the given dumps at marks.
 func runWith(all ...record.MarkSeries) record.Run {
 	run := record.Run{Schema: record.RunSchema, Stopped: record.StoppedDuration}
 	p := record.Process{
@@ -49,7 +49,7 @@ func runWith(all ...record.MarkSeries) record.Run {
 	return run
 }
 
-// markedRun returns a run whose dumps at marks prove the leak, or do not
+// markedRun returns a run whose dumps at marks either prove the leak or do not
 // contain it.
 func markedRun(leak bool) record.Run {
 	run := runWith(series(otherKey, detector.Pass, false, 2, 2, 2))
@@ -336,7 +336,8 @@ func TestVerdictPrefix(t *testing.T) {
 	}
 }
 
-// Dumps without marks are judged by their counts, by a separate rule.
+// Dumps that were not taken at marks are judged by their counts, with a rule of
+// their own.
 func TestVerdictCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
@@ -386,8 +387,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// For all run files: a bad verdict requires the key, a good one a run with a
-// verdict, and each verdict has a printable reason.
+// The following holds for any run files: a bad verdict requires the key, a good
+// one requires a run with a verdict, and each verdict has a printable reason.
 func FuzzVerdict(f *testing.F) {
 	for _, c := range []runCase{
 		{markedRun(true), nil}, {dumped(1, 2, 5), nil},

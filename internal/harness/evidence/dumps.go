@@ -16,42 +16,44 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Scenario is heap dumps of one process, in the order in which they were taken:
-// after each loop, or every few loops.
+// Scenario holds heap dumps of one process, taken after each loop or every few
+// loops, in the order in which they were taken.
 type Scenario struct {
 	Process string
 	Files   []string
 }
 
-// DumpOptions are how heap dumps are read.
+// DumpOptions determine how heap dumps are read.
 type DumpOptions struct {
 	Analysis analysis.Options
-	// Spool bounds the temporary file of a compressed dump, in bytes; 0 means
-	// the default.
+	// Spool is the maximum size of the temporary file for a compressed dump, in
+	// bytes; 0 means the default.
 	Spool int64
-	// InUse reports whether the app was not idle before each dump.
+	// InUse reports whether the app was in use, rather than idle, before each
+	// dump.
 	InUse bool
-	// App is the package under test. Variant and Test identify the dumps that
+	// App is the package under test. Only dumps with the same Variant and Test
 	// can be compared with each other.
 	App, Variant, Test string
-	// Progress is called with each file before it is read; it may be nil.
+	// Progress is called with the name of each file before the file is read. It
+	// may be nil.
 	Progress func(file string)
 }
 
-// DumpError is a heap dump that could not be read.
+// DumpError describes a heap dump that could not be read.
 type DumpError struct {
 	File string
 	Err  error
 }
 
-// ErrOrder is wrapped by the error that is returned if dumps are not in the
-// order in which they were taken.
+// ErrOrder is wrapped by the error for dumps that are not in the order in which
+// they were taken.
 var ErrOrder = errors.New("name the dumps in the order of the loops")
 
 // Error implements error.
 func (e *DumpError) Error() string { return text.Printable(e.File) + ": " + e.Err.Error() }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause of the error.
 func (e *DumpError) Unwrap() error { return e.Err }
 
 // FromDumps reads heap dumps that were taken without leakgate.
@@ -107,8 +109,8 @@ func FromDumps(ctx context.Context, scenarios []Scenario, o DumpOptions) (*Evide
 	return out, nil
 }
 
-// readDump reads one dump; taken is when it was written, by the clock of its
-// device.
+// readDump reads one dump; taken is the time at which the dump was written, by
+// the clock of its device.
 func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report *analysis.Report, taken time.Time,
 	err error) {
 	file, err := spool.Open(ctx, path, nil, spool.Options{Cap: o.Spool})
@@ -131,7 +133,7 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 			report.Dump.ReachableNative, names: report.Dump.Names.Origin,
 	}
 	// A JVM does not mark objects as no longer needed, so this is expected
-	// unless the dump has classes of Android.
+	// unless the dump contains Android classes.
 	for _, reason := range report.Undecided {
 		m.undecided = fmt.Sprint(reason)
 		break
@@ -139,9 +141,9 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 	return m, report, takenAt(file), nil
 }
 
-// takenAt reads the time, in milliseconds, from the header of a dump, where the
-// time follows the format name, a zero byte and the size of an ID. It returns
-// the zero time if there is none.
+// takenAt reads the time, in milliseconds, from the header of a dump, where it
+// follows the format name, a zero byte and the size of an ID. It returns the
+// zero time if there is no time.
 func takenAt(file io.ReaderAt) time.Time {
 	head := make([]byte, 64)
 	n, _ := file.ReadAt(head, 0) // a dump that was read has a header
@@ -156,5 +158,5 @@ func takenAt(file io.ReaderAt) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
-// maxMillis is the year 9999.
+// maxMillis corresponds to the year 9999.
 const maxMillis = 253_370_764_800_000

@@ -15,19 +15,19 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-// Evidence is what was observed in one run, and the traces of its leaks.
+// Evidence contains what was observed in one run, and the traces of its leaks.
 type Evidence struct {
-	// Observations has one entry for each device.
+	// Observations contains one entry for each device.
 	Observations []gate.Observation
 	Traces       map[gate.TraceKey]gate.Trace
 	Head         comparison.Head
-	// Missing lists evidence that should exist and does not.
+	// Missing lists evidence that should exist but does not.
 	Missing []string
-	// Unjudged lists the devices without a verdict, and why.
+	// Unjudged lists the devices without a verdict and the reasons.
 	Unjudged []string
-	// RunExit is the exit code of the run itself, or 0 if there are only heap
-	// dumps. WorkloadFailed reports whether the workload failed, whatever else
-	// decided the exit code.
+	// RunExit is the exit code of the run itself; it is 0 if there are only
+	// heap dumps. WorkloadFailed reports whether the workload failed, whatever
+	// else determined the exit code.
 	RunExit        int
 	WorkloadFailed bool
 	Warnings       []string
@@ -44,7 +44,7 @@ type moment struct {
 	undecided string
 }
 
-// series builds one process from its dumps, in the order of their moments.
+// series builds one process from its dumps, which are ordered by their moments.
 func series(o *gate.Observed, dumps []moment, lives bool) {
 	places := map[string]int{}
 	o.Heap = gate.Timeline{Exposure: []float64{}, Settled: true, SeparateLives: lives}
@@ -78,8 +78,8 @@ func series(o *gate.Observed, dumps []moment, lives bool) {
 	}
 }
 
-// boundClasses keeps the classes with the most objects at the end, because each
-// dump may have had different classes.
+// boundClasses keeps the classes with the most objects at the end. Their number
+// is bounded because each dump may contain different classes.
 func boundClasses(p *gate.Place) {
 	if len(p.Classes) <= mostClasses {
 		return
@@ -93,7 +93,8 @@ func boundClasses(p *gate.Place) {
 	}
 }
 
-// name sets what holds the places of a process, according to their traces.
+// name adds to the places of a process what holds them, according to their
+// traces.
 func (e *Evidence) name(device string, o *gate.Observed) {
 	for i := range o.Places {
 		p := &o.Places[i]
@@ -101,12 +102,12 @@ func (e *Evidence) name(device string, o *gate.Observed) {
 	}
 }
 
-// mostClasses bounds the classes of one leak; the classes with the most objects
-// are kept.
+// mostClasses is the maximum number of classes of one leak; those with the most
+// objects are kept.
 const mostClasses = 100
 
-// add adds a leak of the dump with that number. The description is taken from
-// the latest dump.
+// add adds a leak in the dump with the given number. The description is taken
+// from the latest dump.
 func add(p *gate.Place, l *analysis.SummaryLeak, dump, dumps int) {
 	p.Counts[dump] += l.Instances
 	p.Bytes[dump] += l.RetainedBytes
@@ -129,12 +130,12 @@ func add(p *gate.Place, l *analysis.SummaryLeak, dump, dumps int) {
 	}
 }
 
-// maxName bounds a name of an app.
+// maxName is the maximum length of a name in an app.
 const maxName = 500
 
 func name(s string) string { return text.Head(text.Printable(s), maxName) }
 
-// worse returns the less reliable origin of the names of two dumps.
+// worse returns the less reliable of the origins of the names in two dumps.
 func worse(a, b string) string {
 	order := []string{"", "source", "mapping", "other_mapping", "obfuscated"}
 	if slices.Index(order, b) > slices.Index(order, a) {
@@ -148,7 +149,7 @@ func traceOf(l *analysis.Leak) gate.Trace {
 	var out bytes.Buffer
 	_ = reporters.WriteLeak(&out, l) // writing to a Buffer cannot fail
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	// The comparison shows what precedes the trace separately.
+	// The comparison shows the lines before the trace separately.
 	if at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "┬") }); at > 0 {
 		lines = lines[at:]
 	}
@@ -176,8 +177,8 @@ func traceOf(l *analysis.Leak) gate.Trace {
 }
 
 const (
-	// maxTrace bounds the lines of a trace, maxSuspects the suspected
-	// references that are named.
+	// maxTrace is the maximum number of lines in a trace, and maxSuspects the
+	// maximum number of suspected references that are named.
 	maxTrace    = 80
 	maxSuspects = 5
 )

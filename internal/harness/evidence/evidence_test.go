@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shop is a heap dump of an app whose list holds the given number of closed
-// screens, and whose registry holds one.
+// shop returns a heap dump of an app whose list holds the given number of
+// closed screens and whose registry holds one.
 func shop(t testing.TB, carts, wishes int) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -53,8 +53,8 @@ func file(t testing.TB, dir, name string, content []byte) string {
 	return path
 }
 
-// Heap dumps in the order of their loops are counted, with the traces of the
-// leaks.
+// Heap dumps in the order of their loops are counted, together with the traces
+// of the leaks.
 func TestFromDumps(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -94,7 +94,7 @@ func TestFromDumps(t *testing.T) {
 	}
 }
 
-// packed is the summary of a dump as a run stores it.
+// packed returns the summary of a dump in the form in which a run stores it.
 func packed(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	s, err := analysis.Summarize(t.Context(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{})
@@ -116,8 +116,8 @@ func packed(t testing.TB, dump []byte) []byte {
 	return out.Bytes()
 }
 
-// night is a run with dumps of one process at marks; lives are the pids of the
-// dumps.
+// night returns a run with dumps of one process at marks; lives lists the pids
+// in the dumps.
 func night(t testing.TB, dir string, pids ...int) record.Run {
 	t.Helper()
 	run := record.Run{
@@ -228,8 +228,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// The dumps that are compared are those of the life that has the most dumps, or
-// one dump of each life.
+// The compared dumps are those of the life with the most dumps, or one dump of
+// each life.
 func TestLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		pids  []int
@@ -270,8 +270,8 @@ func TestLivesOfOnePID(t *testing.T) {
 	}
 }
 
-// Without summaries the record of the run is used, which states where it is
-// incomplete.
+// Without summaries, the record of the run is used; it states in which respects
+// it is incomplete.
 func TestWithoutSummaries(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -295,8 +295,8 @@ func TestWithoutSummaries(t *testing.T) {
 	}
 }
 
-// A random walk is measured in events of monkey, and runs may differ in their
-// number.
+// A random walk is measured in monkey events. Different runs may have different
+// numbers of events.
 func TestMonkey(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -350,8 +350,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A base run whose checks found nothing has no heap dump, but can be compared:
-// what a check finds now is new.
+// A base run whose checks found nothing has no heap dump, but it can still be
+// compared: anything that a check finds now is new.
 func TestChecksFoundNothingBefore(t *testing.T) {
 	suite := func(day int, verdict record.CheckVerdict, leaks ...record.CheckedLeak) []gate.Observation {
 		dir := t.TempDir()
@@ -380,8 +380,8 @@ func TestChecksFoundNothingBefore(t *testing.T) {
 	}
 }
 
-// The retained size per object does not change with the number of checks that
-// each leave one object in their own process.
+// The retained size per object does not depend on the number of checks if each
+// check leaves one object in its own process.
 func TestCheckedBytes(t *testing.T) {
 	for _, checks := range []int{1, 10} {
 		dir := t.TempDir()
@@ -422,8 +422,8 @@ func TestDevicesOfOneModel(t *testing.T) {
 	}
 }
 
-// A list that holds different classes in each dump can be written into a
-// baseline and read again.
+// A list that holds different classes in each dump can be written to a baseline
+// and read again.
 func TestManyClasses(t *testing.T) {
 	var moments []moment
 	for i := range 5 {
@@ -446,7 +446,7 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// The evidence has what grew between the first and the last snapshot.
+// The evidence contains what grew between the first and the last snapshot.
 func TestSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)
@@ -469,7 +469,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// A trip has measured what grows with each loop; objects are named by the
+// A trip measures what grows with each loop; objects are identified by the
 // places that hold them.
 func TestTrip(t *testing.T) {
 	dir := t.TempDir()
@@ -511,8 +511,8 @@ func TestTrip(t *testing.T) {
 	}
 }
 
-// An untrusted run directory: nothing outside the directory is read, and damage
-// is an error.
+// The run directory is untrusted: nothing outside it is read, and damage is an
+// error.
 func TestHostileRun(t *testing.T) {
 	outside := file(t, t.TempDir(), "heap.summary.json.zst", packed(t, shop(t, 3, 0)))
 	for name, spoil := range map[string]func(dir string, run *record.Run){
@@ -555,8 +555,8 @@ func asJSON(t testing.TB, of any) []byte {
 	return raw
 }
 
-// Counts that prove a leak are part of the verdict on the trend, with their
-// text; counts that prove nothing are not.
+// Counts that prove a leak, and their text, are part of the verdict on the
+// trend; counts that prove nothing are not.
 func TestCountsAtMarks(t *testing.T) {
 	const trend = "only 12 min of uninterrupted data"
 	for name, c := range map[string]struct {

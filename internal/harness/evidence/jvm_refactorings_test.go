@@ -19,7 +19,7 @@ import (
 
 const market = "com.example.market"
 
-// gateCI are the refactorings that a short test judges.
+// gateCI lists the refactorings that a short test judges.
 var gateCI = []string{
 	"nothing", "classes are loaded in a different order", "an anonymous class instead of a lambda", "different names",
 	"different names by another seed",
@@ -29,14 +29,14 @@ var gateCI = []string{
 	"the leaking class is renamed, and another screen joins its list", "a second anonymous class that holds more",
 }
 
-// gateSays lists the refactorings on which the gate, which compares three
-// loops, differs from a diff of two dumps. Each entry is a status and the
-// simple name of a screen, in order.
+// gateSays lists the refactorings for which the gate, which compares three
+// loops, and a diff of two dumps have different results. Each entry is a status
+// and the simple name of a screen, in order.
 var gateSays = map[string][]string{
 	"a new screen joins a known list":                                 {"wider ListScreen"},
 	"the leaking class is renamed":                                    {"moved CatalogScreen"},
 	"the leaking class is renamed, and another screen joins its list": {"wider WishScreen"},
-	// There is one object of the newest screen at every mark, and each loop
+	// At every mark there is one object of the newest screen, and each loop
 	// adds one object of every other screen.
 	"a second, shorter path to the newest screen": {"transient OrderScreen"},
 }
@@ -48,8 +48,8 @@ type judged struct {
 }
 
 // TestRefactorings judges real programs after a change of the code that holds
-// their leaks: the leaks are the same as in the base. A new leak is found, even
-// behind a known reference.
+// their leaks: the leaks are recognized as those in the base. A new leak is
+// found, even if a known reference holds it.
 func TestRefactorings(t *testing.T) {
 	t.Parallel()
 	list := jvmtest.Refactorings()
@@ -59,8 +59,8 @@ func TestRefactorings(t *testing.T) {
 			t.Fatalf("got %d refactorings, want %q", len(list), gateCI)
 		}
 	}
-	// The first build has no change. A long test runs this build three times
-	// for the base.
+	// The first build contains no change. A long test runs it three times for
+	// the base.
 	repeated := 0
 	if recorded.Long() {
 		repeated = 2
@@ -107,8 +107,8 @@ func dumped(t *testing.T, v jvmtest.Variant, mapping string, leaking []string) j
 	return judged{v, ev}
 }
 
-// stored returns a baseline of n runs of the given builds in turn, after
-// writing and reading it.
+// stored returns a baseline of n runs, which use the given builds in turn,
+// after writing and reading it.
 func stored(t *testing.T, n int, of ...judged) *gate.Baseline {
 	t.Helper()
 	var b gate.Baseline
@@ -224,9 +224,8 @@ func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Basel
 
 func marketOf(screen string) string { return market + ".Market$" + screen }
 
-// checkNames compares builds whose names were changed by ProGuard. They are
-// compared by the mapping of each build; without a mapping they are not
-// compared.
+// checkNames compares builds whose names were changed by ProGuard. Builds with
+// mappings are compared; builds without a mapping are not.
 func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
@@ -276,7 +275,7 @@ func all(c *comparison.Comparison, status comparison.Status) bool {
 	return len(c.Leaks) > 0 && !slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return r.Status != status })
 }
 
-// classNames returns the classes of a build by their names in the source.
+// classNames returns the classes of a build by their source names.
 func classNames(t *testing.T, v jvmtest.Variant) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile(v.Mapping)

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// FromLeakCanary converts a report of LeakCanary. The report shows which leaks
+// FromLeakCanary converts a LeakCanary report. The report shows which leaks
 // exist, by their signatures, but not whether they accumulate.
 func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 	out := &Evidence{
@@ -76,7 +76,7 @@ func withoutPackage(reference string) string {
 	return class + "." + field
 }
 
-// checksOf returns the tests that have found a leak. Each of these tests waited
+// checksOf returns the tests that found a leak. Each of these tests had waited
 // until the object should have been collected.
 func checksOf(l *leakcanary.SignedLeak) []string {
 	var out []string

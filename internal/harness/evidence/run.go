@@ -20,7 +20,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Bounds for reading a run directory.
+// These are the bounds for reading a run directory.
 const (
 	maxSummary  = 64 << 20
 	maxAnalysis = 256 << 20
@@ -36,7 +36,8 @@ func FromRun(ctx context.Context, dir string) (*Evidence, error) {
 	return FromRecord(ctx, dir, run)
 }
 
-// FromRecord is FromRun with the record of the run, which need not have ended.
+// FromRecord is like FromRun but uses the given record of the run, which need
+// not have ended.
 func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -71,7 +72,7 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 	return r.out, nil
 }
 
-// headOf returns the run as a comparison shows it.
+// headOf returns the run in the form in which a comparison shows it.
 func headOf(dir string, run *record.Run) comparison.Head {
 	h := comparison.Head{Started: run.Started, App: appOf(run), Devices: []comparison.DeviceRow{}}
 	if abs, err := filepath.Abs(dir); err == nil {
@@ -97,8 +98,8 @@ func headOf(dir string, run *record.Run) comparison.Head {
 	return h
 }
 
-// appOf returns the package under test: the first pattern, without the name of
-// a process.
+// appOf returns the package under test: the first pattern without a process
+// name.
 func appOf(run *record.Run) string {
 	if len(run.Patterns) == 0 {
 		return ""
@@ -135,8 +136,8 @@ func (r *runReader) device(d *record.Device) error {
 	if w := run.Workload; w != nil {
 		o.Subject.Workload = name(cmp.Or(w.Digest, w.Kind))
 		if w.Kind == "monkey" && w.Events > 0 && d.Duration > 0 {
-			// Marks of a random walk are not loops; the number of events is
-			// used instead.
+			// The marks of a random walk are not loops, so the number of events
+			// is used.
 			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/cmp.Or(w.Pass, d.Duration), ""
 		}
 	}
@@ -162,8 +163,8 @@ func (r *runReader) device(d *record.Device) error {
 	return nil
 }
 
-// process reads one process; events is how many events monkey sends per second,
-// or 0 if there is no monkey.
+// process reads one process; events is the number of events that monkey sends
+// per second, or 0 if the workload is not monkey.
 func (r *runReader) process(o *gate.Observation, p *record.Process, events float64) (*gate.Observed, error) {
 	out := &gate.Observed{
 		Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Reason: name(verdictText(p)),
@@ -210,7 +211,7 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	return out, nil
 }
 
-// together adds the sums of the processes of each app that have a verdict.
+// together adds the sums of all apps whose sum has a verdict.
 func (r *runReader) together(o *gate.Observation, d *record.Device) {
 	for i := range r.run.Apps {
 		a := &r.run.Apps[i]
@@ -230,8 +231,8 @@ func (r *runReader) together(o *gate.Observation, d *record.Device) {
 	}
 }
 
-// exposureOf returns how many loops or events a workload had done when a heap
-// was dumped.
+// exposureOf returns how many loops or events of a workload preceded a heap
+// dump.
 func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 {
 	switch {
 	case lives:
@@ -281,7 +282,7 @@ func verdictText(p *record.Process) string {
 }
 
 // trendOf returns the verdict on the trend. It includes counts that prove a
-// leak, because they are not objects of a heap dump, which could be compared.
+// leak, because these are not objects in a heap dump that could be compared.
 func trendOf(p *record.Process) *gate.TrendVerdict {
 	t := &gate.TrendVerdict{Gate: string(cmp.Or(p.TrendGate, p.Gate)), Rate: p.Rate}
 	if t.Gate == "leak" {
@@ -296,9 +297,9 @@ func trendOf(p *record.Process) *gate.TrendVerdict {
 }
 
 // dumpsOf selects the heap dumps of a process that are compared. These are the
-// dumps at marks of the life that has the most dumps; or one dump of each life
-// if each has only one, like instrumented tests that each run in their own
-// process; or the last dump of the run.
+// dumps at marks of the life with the most dumps, or one dump of each life if
+// each has only one (for example, instrumented tests that each run in their own
+// process), or the last dump of the run.
 func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
 	var all [][]*record.Diagnosis // dumps of each life
 	latest := map[int]int{}       // index of the last life with this PID
@@ -341,14 +342,15 @@ func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives
 	return nil, false
 }
 
-// anotherLife reports whether d and before are of different lives. A PID can be
-// used again, certainly after a reboot of the device.
+// anotherLife reports whether d and before belong to different lives. A PID may
+// be reused, in particular after a reboot of the device.
 func anotherLife(before, d *record.Diagnosis) bool {
 	const slack = 1 // one second, for rounding
 	return before.PID != d.PID || d.Age != nil && d.T-*d.Age > before.T+slack
 }
 
-// moment reads one heap dump: its summary, or otherwise the data in the record.
+// moment reads one heap dump from its summary or, without a summary, from the
+// data in the record.
 func (r *runReader) moment(d *record.Diagnosis) (moment, error) {
 	m := moment{settled: d.Settled, undecided: name(d.Undecided)}
 	if d.Heap != nil {
@@ -422,7 +424,7 @@ func (r *runReader) summary(d *record.Diagnosis) (*analysis.Summary, error) {
 	return s, nil
 }
 
-// traces reads the traces of the leaks of a dump. A run without the file is
+// traces reads the traces of the leaks in a dump. A run without the file is
 // still compared.
 func (r *runReader) traces(device, process string, d *record.Diagnosis) {
 	f, err := r.open(d.Folder, "analysis.json")
@@ -453,8 +455,8 @@ func addTraces(to map[gate.TraceKey]gate.Trace, device, process string, leaks []
 	}
 }
 
-// checks adds what checks of specs have found, if no dumps at marks were taken.
-// Each check proves by itself that its spec leaks something.
+// checks adds the findings of the checks of specs if no dumps were taken at
+// marks. Each check proves by itself that its spec leaks something.
 func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(out.Heap.Exposure) > 1 {
 		return
@@ -499,7 +501,7 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	}
 }
 
-// mostChecks bounds the checks that are named for one leak.
+// mostChecks is the maximum number of checks that are named for one leak.
 const mostChecks = 20
 
 func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.CheckedLeak, out *gate.Observed,
@@ -529,7 +531,7 @@ func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.Che
 	}
 }
 
-// maxTrip bounds trip.json in bytes.
+// maxTrip is the maximum size of trip.json in bytes.
 const maxTrip = 16 << 20
 
 // readTrip reads the measurements of a trip; nil if the run is not one.
@@ -553,7 +555,7 @@ func (r *runReader) tripped(p *record.Process) bool {
 	return t != nil && t.Device == p.Device && t.User == p.User && t.Process == p.Process && t.Judged
 }
 
-// measures adds what a trip has measured in this process.
+// measures adds the measurements of a trip in this process.
 func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 	if !r.tripped(p) {
 		return
@@ -570,7 +572,7 @@ func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 		}
 		out.Measures = append(out.Measures, measure)
 	}
-	// The places of the heap that grow are named one by one.
+	// The growing places of the heap are named one by one.
 	for i := range t.Growing {
 		f := &t.Growing[i]
 		place := gate.Measure{
@@ -584,8 +586,8 @@ func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 	}
 }
 
-// explained reports whether places of the heap that grow account for a measure
-// of Java objects.
+// explained reports whether growing places of the heap account for a measure of
+// Java objects.
 func explained(m *record.TripMeasure, t *record.Trip) bool {
 	objects := m.Name == "java_heap" || m.Unit == record.UnitCount && m.Name != "threads" && m.Name != "files"
 	return objects && len(t.Growing) > 0
@@ -594,12 +596,12 @@ func explained(m *record.TripMeasure, t *record.Trip) bool {
 // kinds are the findings that are compared between two snapshots.
 var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeNative, "graphics": gate.TypeGraphics}
 
-// leastNative is the minimum growth of native memory or graphics that gets a
-// row.
+// leastNative is the minimum growth of native memory or graphics memory that is
+// shown in a row.
 const leastNative = 64 << 10
 
-// snapshots adds what has grown between the first and the last snapshot of a
-// process.
+// snapshots adds everything that grew between the first and the last snapshot
+// of a process.
 func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 	var first, last *record.Diagnosis
 	for i := range r.run.Diagnoses {
@@ -654,7 +656,7 @@ func before(now, delta *int64) []int64 {
 	return []int64{max(n-*delta, 0), n}
 }
 
-// survivedANRs counts the ANRs that a process survived.
+// survivedANRs returns the number of ANRs that a process survived.
 func survivedANRs(p record.Process) int {
 	for _, f := range p.Findings {
 		if f.Kind == "anr" {

@@ -18,7 +18,8 @@ var (
 	seed  = flag.Uint64("seed", 1000, "`number` before the seed of the first run")
 )
 
-// The gate passes runs of one build and reports what is worse in another build.
+// The gate passes runs of one build, and reports leaks that are worse in
+// another build.
 func TestCalibration(t *testing.T) {
 	p := plan{seed: *seed}
 	if *full {
@@ -64,7 +65,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// keep writes the requested files.
+// keep writes the files that flags request.
 func keep(t *testing.T, pairs []*pair, tables map[string]string) {
 	t.Helper()
 	if *raw != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
-// The programs whose runs are compared.
+// These are the programs whose runs are compared.
 const (
 	shop   = "Shop"
 	reader = "Reader"
@@ -17,24 +17,24 @@ const (
 	phone  = "simulated phone"
 )
 
-// change is the difference of a build from the base.
+// change is the difference between a build and the base.
 type change int
 
 const (
-	// nothing: the same build.
+	// nothing means that the build is the same as the base.
 	nothing change = iota
-	// newLeak: one object of a new leak per loop.
+	// newLeak adds a new leak of one object per loop.
 	newLeak
-	// oneMore: one more object per loop of a known leak.
+	// oneMore adds one object per loop to a known leak.
 	oneMore
-	// heavier: the objects of a known leak retain 3 MB more in total.
+	// heavier makes the objects of a known leak retain 3 MB more in total.
 	heavier
-	// tripled: three times as many objects of a known leak. The gate must
-	// report this change in Monkey runs.
+	// tripled triples the number of objects of a known leak. The gate must
+	// report this change in monkey runs.
 	tripled
 )
 
-// changes are all changes of a build.
+// changes lists all changes of a build.
 func changes() []change { return []change{newLeak, oneMore, tripled, heavier} }
 
 // moreBytes is the additional size of all objects of a leak together at the end
@@ -44,11 +44,11 @@ const moreBytes = 3 << 20
 // cell is one way to run one program.
 type cell struct {
 	program string
-	// monkey takes the steps of the script in random order, each as often on
-	// average.
+	// monkey performs the steps of the script in random order, each equally
+	// often on average.
 	monkey bool
-	// inUse: dumps are taken right after each loop, while delayed tasks hold
-	// screens.
+	// inUse means that dumps are taken right after each loop, while delayed
+	// tasks hold screens.
 	inUse bool
 }
 
@@ -58,8 +58,8 @@ func (c cell) workload() string { return map[bool]string{true: "Monkey", false: 
 
 func (c cell) dumps() string { return map[bool]string{true: "in use", false: "settled"}[c.inUse] }
 
-// moments is the number of dumps of a run: one more than needed to prove a
-// leak, and one and a half times as many in a long run.
+// moments returns the number of dumps in a run: one more than is needed to
+// prove a leak, and one and a half times as many in a long run.
 func (c cell) moments(long bool) int {
 	n := 4
 	if c.inUse {
@@ -71,11 +71,11 @@ func (c cell) moments(long bool) int {
 	return n
 }
 
-// monkeyLoops is the number of loops of a script that have as many steps as
-// monkey takes between two dumps. A script has a dump after each loop.
+// monkeyLoops is the number of script loops that contain as many steps as
+// monkey takes between two dumps. A script takes a dump after each loop.
 const monkeyLoops = 4
 
-// loops is the number of loops of a script between two dumps.
+// loops returns the number of script loops between two dumps.
 func (c cell) loops() int {
 	if c.monkey {
 		return monkeyLoops
@@ -83,7 +83,7 @@ func (c cell) loops() int {
 	return 1
 }
 
-// trial is one run, and its result.
+// trial is one run with its result.
 type trial struct {
 	cell
 	change change
@@ -106,10 +106,10 @@ var builds = map[change]string{
 	heavier: "3 MB heavier",
 }
 
-// random is the source of the random numbers of a run on the simulated phone.
+// random returns the source of random numbers for a run on the simulated phone.
 func (r *trial) random() *rand.Rand { return rand.New(rand.NewPCG(r.seed, 20261125)) }
 
-// carryOut executes all runs, several at a time.
+// carryOut executes all runs, several of them concurrently.
 func carryOut(t *testing.T, trials []*trial) {
 	t.Helper()
 	programs := compile(t, trials)

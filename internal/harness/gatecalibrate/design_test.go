@@ -11,8 +11,8 @@ type size struct {
 }
 
 var (
-	// jvmSize and phoneSize lead to 300 pairs of one build and, for script and
-	// Monkey, 40 pairs of each change.
+	// jvmSize and phoneSize result in 300 pairs of one build and, for the
+	// script and for monkey, in 40 pairs of each change.
 	jvmSize   = size{usual: 14, long: 6, changed: 5}
 	phoneSize = size{usual: 11, long: 4, changed: 5}
 )
@@ -36,15 +36,15 @@ func cells() (out []cell) {
 	return out
 }
 
-// plan is the runs of a calibration and the pairs made of them.
+// plan contains the runs of a calibration and the pairs formed from them.
 type plan struct {
 	trials []*trial
 	pairs  []*pair
 	seed   uint64
 }
 
-// baseSizes are the numbers of base runs that a run is compared with, used in
-// turn.
+// baseSizes lists the numbers of base runs with which a run is compared; they
+// are used in turn.
 var baseSizes = []int{1, 3, 10}
 
 // add adds the runs and pairs of a cell. Every pair has a different head.
@@ -70,7 +70,7 @@ func (p *plan) add(c cell, n size) {
 	}
 }
 
-// runs adds runs of a build.
+// runs adds the given number of runs of a build.
 func (p *plan) runs(c cell, by change, long bool, n int) (out []*trial) {
 	for range n {
 		p.seed++
@@ -80,7 +80,7 @@ func (p *plan) runs(c cell, by change, long bool, n int) (out []*trial) {
 	return out
 }
 
-// pair compares a run with the given number of other runs, starting at an
+// pair compares a run with the given number of other runs, beginning at an
 // index.
 func (p *plan) pair(head *trial, others []*trial, from, n int) {
 	made := &pair{head: head}

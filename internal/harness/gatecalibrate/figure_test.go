@@ -59,7 +59,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Every bar can be missed. A figure equal to the bar meets it.
+// For every bar, there are figures that miss it. A figure equal to the bar
+// meets it.
 func TestBars(t *testing.T) {
 	pairs := func(failed, reported int) (out []*pair) {
 		for i := range 300 {

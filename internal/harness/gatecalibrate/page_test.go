@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// The bars, in percent: the pairs of one build that may fail, and the changes
-// under a script that must be reported.
+// These are the bars, in percent: the share of pairs of one build that may
+// fail, and the share of changes under a script that must be reported.
 const (
 	mostFailed    = 1
 	leastReported = 95
 )
 
-// tally counts pairs.
+// tally counts pairs by their results.
 type tally struct{ pairs, failed, rejected, reported int }
 
 func (t *tally) add(p *pair) {
@@ -31,7 +31,7 @@ func count(b bool) int {
 	return 0
 }
 
-// sum counts the selected pairs.
+// sum returns the tally of the selected pairs.
 func sum(pairs []*pair, want func(*pair) bool) (t tally) {
 	for _, p := range pairs {
 		if want(p) {
@@ -51,8 +51,8 @@ func percent(hits, of int) string {
 // ofAll formats a count with its share.
 func ofAll(hits, of int) string { return fmt.Sprintf("%d (%s)", hits, percent(hits, of)) }
 
-// upper returns the upper bound of a rate with 95 % confidence (Clopper and
-// Pearson, Biometrika 26, 1934), one-sided.
+// upper returns the one-sided upper bound of a rate with 95 % confidence
+// (Clopper and Pearson, Biometrika 26, 1934).
 func upper(hits, of int) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {
@@ -65,7 +65,7 @@ func upper(hits, of int) float64 {
 	return high
 }
 
-// atMost returns the probability of at most this many hits.
+// atMost returns the probability of at most the given number of hits.
 func atMost(hits, of int, p float64) (sum float64) {
 	for k := range hits + 1 {
 		a, _ := math.Lgamma(float64(of + 1))
@@ -106,8 +106,8 @@ func unchanged(pairs []*pair) string {
 		all.pairs, all.failed, 100*upper(all.failed, all.pairs))
 }
 
-// byBase returns the same pairs by the number of their base runs and the length
-// of the head.
+// byBase returns the table of the same pairs by their number of base runs and
+// the length of the head.
 func byBase(pairs []*pair) string {
 	rows := [][]string{{"base runs", "head", "pairs", "failed", "failed by the rejected rule"}}
 	for _, n := range baseSizes {
@@ -149,7 +149,7 @@ func changed(pairs []*pair) string {
 	return markdown(rows...)
 }
 
-// missed returns the bars that the pairs miss.
+// missed returns the bars that the pairs do not meet.
 func missed(pairs []*pair) (out []string) {
 	if t := sum(pairs, func(p *pair) bool { return p.head.change == nothing }); t.pairs == 0 ||
 		100*t.failed > mostFailed*t.pairs {

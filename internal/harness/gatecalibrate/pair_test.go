@@ -11,25 +11,26 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// pair is a run and the runs that it is compared with.
+// pair is a run together with the runs with which it is compared.
 type pair struct {
 	head *trial
 	base []*trial
 
 	failed bool
-	// reported: the change has the expected status, and the pair fails.
+	// reported means that the change has the expected status and the pair
+	// fails.
 	reported bool
-	// rejected: the rejected rule fails the pair.
+	// rejected means that the rejected rule fails the pair.
 	rejected bool
 	text     string
 }
 
-// wanted is the status of each change.
+// wanted maps each change to the status that it must have.
 var wanted = map[change]comparison.Status{
 	newLeak: comparison.New, oneMore: comparison.Grown, tripled: comparison.Grown, heavier: comparison.Heavier,
 }
 
-// changedClass is the class whose leak a build changes.
+// changedClass returns the class whose leak a build changes.
 func changedClass(r *trial) string {
 	switch {
 	case r.change == newLeak:
@@ -123,7 +124,7 @@ func rejects(base []gate.Observation, head gate.Observation) bool {
 	return false
 }
 
-// last returns what a leak retains at the end of a run.
+// last returns how much memory a leak retains at the end of a run.
 func last(o gate.Observation, key string) (bytes float64, ok bool) {
 	for _, p := range o.Processes[0].Places {
 		if p.Type == gate.TypeLeak && p.Key == key {

@@ -19,23 +19,23 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// action is a screen that is opened and closed, and the number of times a
+// action is a screen that is opened and closed, with the number of times that a
 // script does so in each loop.
 type action struct {
 	screen androidsim.Screen
 	times  int
 }
 
-// The cart's known leak, which changes: the number of objects per loop and the
-// size of each in kB.
+// These are the values of the cart's known leak, which changes: the number of
+// objects per loop and the size of each object in kB.
 const (
 	cartTimes = 2
 	cartKB    = 100
 )
 
-// actions are those of the app on the simulated phone. Delayed tasks hold every
-// second screen for a while, and pages fill memory that does not belong to an
-// Activity.
+// actions are the actions of the app on the simulated phone. Delayed tasks hold
+// every second screen for a while, and pages fill memory that does not belong
+// to an Activity.
 func (r *trial) actions() []action {
 	cart := action{
 		androidsim.Screen{Class: ".CartScreen", Leaks: true, HeldBy: "EventBus.sListeners", JavaKB: cartKB}, cartTimes,
@@ -131,8 +131,8 @@ func (d driving) order(next func(n int) int) []string {
 	return out
 }
 
-// Run implements monitor.Workload. If the app is idle at marks, Run waits for
-// the dump of each mark.
+// Run implements monitor.Workload. If the app is idle at marks, Run waits until
+// the dump of each mark has been taken.
 func (d driving) Run(ctx context.Context, stage monitor.Env) (record.Workload, error) {
 	random := d.random()
 	for loop := range d.moments(d.long) {
@@ -150,7 +150,7 @@ func (d driving) Run(ctx context.Context, stage monitor.Env) (record.Workload, e
 		}
 	}
 	if d.inUse {
-		time.Sleep(20 * time.Second) // until the last mark is dumped
+		time.Sleep(20 * time.Second) // until the dump of the last mark has been taken
 	}
 	return d.Describe(), nil
 }

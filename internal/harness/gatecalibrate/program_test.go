@@ -17,16 +17,17 @@ import (
 //go:embed programs/*.java
 var programs embed.FS
 
-// javaProgram is a program for the JVM and the places where it is changed.
+// javaProgram is a program for the JVM together with the places at which it is
+// changed.
 type javaProgram struct {
-	// action is a known leak with the given number of objects per loop, as in
-	// the source.
+	// action is a known leak with its number of objects per loop, as in the
+	// source.
 	action string
 	times  int
 	// bytes is the size of its objects, as in the source.
 	bytes string
 	size  int
-	// class is the class that leaks there.
+	// class is the class that leaks in this action.
 	class string
 }
 
@@ -47,7 +48,7 @@ const (
 )
 
 // build identifies a compiled variant of a program. Only the build with heavier
-// objects depends on how many objects there will be.
+// objects depends on the total number of objects.
 func (r *trial) build() string {
 	if r.change == heavier {
 		return fmt.Sprintf("%s %d", builds[r.change], r.objects(1))
@@ -55,7 +56,7 @@ func (r *trial) build() string {
 	return builds[r.change]
 }
 
-// source returns all programs after a change.
+// source returns the source of all programs after a change.
 func (r *trial) source(t *testing.T) jvmtest.Files {
 	t.Helper()
 	s := jvmtest.Files{}
@@ -95,13 +96,13 @@ func edit(t *testing.T, text, from, to string) string {
 	return strings.Replace(text, from, to, 1)
 }
 
-// program is a build on a JDK.
+// program is a build together with the JDK on which it runs.
 type program struct {
 	jdk *jvmtest.JDK
 	jar string
 }
 
-// compile compiles each build that the runs need.
+// compile compiles every build that the runs need.
 func compile(t *testing.T, trials []*trial) map[string]program {
 	t.Helper()
 	var jdk *jvmtest.JDK
@@ -123,12 +124,12 @@ const (
 	// the number of steps in four loops of a script.
 	monkeyEvents = 24 * monkeyLoops
 	// quiet is how long a program is left idle before a settled dump, in ms:
-	// three times the duration of its longest delayed task.
+	// three times as long as its longest delayed task.
 	quiet = 200
 )
 
-// runJVM runs a program on a JVM and reads its dumps like `leakgate gate
-// --dump`.
+// runJVM runs a program on a JVM and reads its dumps as `leakgate gate --dump`
+// does.
 func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	t.Helper()
 	dir := t.TempDir()
@@ -155,7 +156,7 @@ func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	}
 	o := e.Observations[0]
 	if r.monkey {
-		// Recorded like a run under Monkey: the number of sent events counts.
+		// The run is recorded like a monkey run: the number of events counts.
 		o.Unit = gate.UnitEvent
 		for i := range o.Processes[0].Heap.Exposure {
 			o.Processes[0].Heap.Exposure[i] *= monkeyEvents
