@@ -87,8 +87,8 @@ func placesOf(sharers []sharer) (list []heap.Object) {
 	return list
 }
 
-// shownDominators bounds accumulation.Dominators: an object in a linked list of
-// a million nodes can have a million.
+// shownDominators is the maximum length of accumulation.Dominators: an object
+// in a linked list of a million nodes can have a million dominators.
 const shownDominators = 32
 
 // accumulations returns up to limit places where many objects of one class

@@ -429,7 +429,8 @@ const (
 	// phoneObjects is larger than the number of objects in any dump of a phone.
 	// In dumps with up to this many objects, all classes are measured exactly.
 	phoneObjects = 1 << 21
-	// mostAmong bounds the number of objects that are visited to weigh classes.
+	// mostAmong is the maximum number of objects that are visited to weigh
+	// classes.
 	mostAmong = 1 << 26
 )
 
@@ -474,7 +475,7 @@ func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 
 const (
 	// A class is reported if at least fewestLoaders class loaders have loaded
-	// it; mostLoaded bounds the list.
+	// it; mostLoaded is the maximum length of the list.
 	fewestLoaders = 3
 	mostLoaded    = 5
 )

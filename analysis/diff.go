@@ -90,14 +90,14 @@ type LeakChange struct {
 	// head. BaseKeyText is the text of that key.
 	MovedFrom   string   `json:"moved_from,omitempty"`
 	BaseKeyText []string `json:"base_key_text,omitempty"`
-	// Classes are the classes of the objects that leak or accumulate, at most
+	// Classes lists the classes of the objects that leak or accumulate, at most
 	// ten; the ones with the most objects in head come first.
 	Classes []LeakClassChange `json:"classes"`
 	// BaseFingerprints and HeadFingerprints are Shark's. They differ if names
 	// on the path differ.
 	BaseFingerprints []string `json:"base_fingerprints"`
 	HeadFingerprints []string `json:"head_fingerprints"`
-	// If this leak is new or gone, SameFingerprint is the key of a leak of the
+	// If this leak is new or gone, SameFingerprint is the key of a leak in the
 	// other dump that has the same fingerprint.
 	SameFingerprint string `json:"same_fingerprint,omitempty"`
 	Instances       Change `json:"instances"`
@@ -246,8 +246,8 @@ func commonWarnings(base, head *Dump) []string {
 	return list
 }
 
-// compareClasses returns the classes that changed, the largest change in
-// retained size first.
+// compareClasses returns the classes that changed, sorted by the change in
+// retained size, largest first.
 func compareClasses(base, head map[string]classSum) []ClassChange {
 	list := []ClassChange{}
 	for _, p := range pairs(slices.Collect(maps.Keys(base)), slices.Collect(maps.Keys(head))) {

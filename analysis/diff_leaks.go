@@ -185,7 +185,7 @@ func compareLeak(base, head *leakSum) LeakChange {
 	return c
 }
 
-// mostLeakClasses bounds the classes of a leak that are compared.
+// mostLeakClasses is the maximum number of classes of a leak that are compared.
 const mostLeakClasses = 10
 
 // compareLeakClasses returns the classes of a leak in both dumps.

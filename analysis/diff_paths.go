@@ -71,8 +71,8 @@ type fork struct {
 }
 
 const (
-	// mostPaths bounds the number of paths; widest bounds the number of steps
-	// listed below the last step of a path.
+	// mostPaths is the maximum number of paths; widest is the maximum number of
+	// steps listed below the last step of a path.
 	mostPaths = 10
 	widest    = 5
 	// worthShare determines the minimum growth of a path: 1/worthShare of the

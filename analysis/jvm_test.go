@@ -153,7 +153,8 @@ func references(from *hproftest.Node, e analysis.TraceElement, to hprof.ID) bool
 	case e.Kind == "static_field":
 		return from.Refs[e.Reference] == to
 	case e.Kind == "instance_field":
-		// The dump has the names of a JVM.
+		// In the dump, names of classes have the form that a JVM uses
+		// internally, with slashes.
 		return from.Refs[strings.ReplaceAll(e.Owner, ".", "/")+"."+e.Reference] == to
 	case e.Type == "array":
 		return slices.Contains(from.Elements, to)

@@ -164,7 +164,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	return t.search(ctx, r, targets, piles, o)
 }
 
-// mostSuspects bounds the places where memory accumulates.
+// mostSuspects is the maximum number of places where memory accumulates.
 const mostSuspects = 10
 
 // find runs the searches for the targets.
@@ -314,7 +314,8 @@ func (t *tracing) leak(l *trace.Leak) Leak {
 	return r
 }
 
-// classesOf counts objects by class, the largest count first.
+// classesOf counts objects by class and sorts the classes by that count,
+// largest first.
 func (t *tracing) classesOf(objects []heap.Object) []leakClass {
 	counts := map[string]int{}
 	for _, o := range objects {
@@ -330,7 +331,7 @@ func (t *tracing) classesOf(objects []heap.Object) []leakClass {
 	return list
 }
 
-// shownGarbage bounds Garbage.Objects.
+// shownGarbage is the maximum length of Garbage.Objects.
 const shownGarbage = 10
 
 // garbage counts, by class, the objects that should be gone and that nothing
@@ -376,7 +377,8 @@ func (t *tracing) strongest(objects []heap.Object) (strong, rest []heap.Object) 
 
 const (
 	// worthPart determines which parts are listed: a part must retain at least
-	// 1/worthPart of what the object retains. mostParts bounds the list.
+	// 1/worthPart of what the object retains. mostParts is the maximum length
+	// of the list.
 	worthPart = 10
 	mostParts = 3
 )

@@ -195,8 +195,8 @@ type Garbage struct {
 // Accumulation describes the objects that accumulate in a single object, or
 // that GC roots hold.
 type Accumulation struct {
-	// Class is the class of the accumulated objects; Linked is true if they
-	// reference each other.
+	// Class is the class of the accumulated objects; Linked reports whether
+	// they reference each other.
 	Class  string `json:"class"`
 	Count  int64  `json:"count"`
 	Linked bool   `json:"linked"`
@@ -258,7 +258,7 @@ type Dump struct {
 	References      int64            `json:"references"`
 	Dangling        int64            `json:"dangling_references"`
 	GCRoots         map[string]int64 `json:"gc_roots"`
-	// Android describes the app and its phone; nil for a dump of a JVM.
+	// Android describes the app and its phone; it is nil for a dump of a JVM.
 	Android *android.Metadata `json:"android"`
 	Heaps   []Heap            `json:"heaps"`
 	// ReachableBytes is the size of the objects that are strongly or softly

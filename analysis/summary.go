@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Summary has the data of one dump that a comparison needs; it is small
-// compared with the dump.
+// Summary holds the data of one dump that a comparison needs; it is much
+// smaller than the dump.
 type Summary struct {
 	dump    Dump
 	shallow int64
@@ -164,8 +164,8 @@ type summaryClass struct {
 
 // SummaryLeak stands for all leaks of one key in one dump.
 type SummaryLeak struct {
-	// Key identifies the leak across builds. KeyText has the lines that Key
-	// hashes.
+	// Key identifies the leak across builds. KeyText holds the lines from which
+	// Key is computed.
 	Key     string   `json:"key"`
 	KeyText []string `json:"key_text"`
 	// Class is the class of the first object. Library reports whether the leak

@@ -277,8 +277,8 @@ func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, pr
 }
 
 // Refactored builds Market after each change, and runs each build once. Each
-// run has the given number of loops, at most marketVisits; its heap is dumped
-// after each loop.
+// run consists of the given number of loops, at most marketVisits; its heap is
+// dumped after each loop.
 func (j *JDK) Refactored(tb testing.TB, list []Refactoring, loops int) []Variant {
 	tb.Helper()
 	proguard := j.shrinker(tb)

@@ -37,7 +37,7 @@ const (
 	ByNothing = "unknown"
 )
 
-// Bitmaps are the android.graphics.Bitmap objects, reachable or not.
+// Bitmaps describes the android.graphics.Bitmap objects, reachable or not.
 type Bitmaps struct {
 	Count int64 `json:"count"`
 	// Bytes is the size of all pixels; EstimatedBytes is the part of it for
@@ -110,8 +110,8 @@ type DuplicateBitmap struct {
 	BytesEach   int64 `json:"bytes_each"`
 	WastedBytes int64 `json:"wasted_bytes"`
 	// Content is the first 64 bits of the SHA-256 of the pixels, or of the
-	// picture: the same picture has the same value in other dumps of the same
-	// kind.
+	// compressed picture. The same picture has the same value in other dumps of
+	// the same kind.
 	Content string `json:"content,omitempty"`
 	// Objects holds the first ten bitmaps.
 	Objects []hprof.ID `json:"objects"`
@@ -414,7 +414,7 @@ func (t *bitmapsTopic) size(p *plan, i int) {
 	native := p.graph.Shallow(b.object).Native
 	switch {
 	case b.shares:
-		// The previous bitmap has the same array.
+		// A previous bitmap has the same array.
 		b.bytes, b.hashed, b.blank, b.content = t.list[i-1].bytes, t.list[i-1].hashed, t.list[i-1].blank,
 			t.list[i-1].content
 	case b.pixels != noArray || b.recycled:

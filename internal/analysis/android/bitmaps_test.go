@@ -95,7 +95,7 @@ func TestBitmapEras(t *testing.T) {
 func TestBitmapPointers(t *testing.T) {
 	h, refs := gallery(35)
 	h.DumpBitmaps()
-	// This bitmap now has the pointer of a freed bitmap of another size.
+	// This bitmap now has the pointer of a freed bitmap of a different size.
 	h.Set(refs[0], "mNativePtr", h.Pointer(refs[3]))
 	// This bitmap now has a pointer that was not dumped.
 	h.Set(refs[4], "mNativePtr", 0x1234)

@@ -63,7 +63,7 @@ type Component struct {
 	RetainedBytes int64 `json:"retained_bytes"`
 }
 
-// Databases are android.database.sqlite.SQLiteDatabase objects.
+// Databases describes the android.database.sqlite.SQLiteDatabase objects.
 type Databases struct {
 	Count   int64      `json:"count"`
 	Open    int64      `json:"open"`

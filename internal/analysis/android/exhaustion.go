@@ -59,7 +59,7 @@ type ThreadGroup struct {
 	Threads int64  `json:"threads"`
 }
 
-// OpenFiles are objects with an open file descriptor.
+// OpenFiles counts the objects with an open file descriptor.
 type OpenFiles struct {
 	// Descriptors is the number of open java.io.FileDescriptor objects;
 	// Distinct is the number of different descriptors in them. Unreachable

@@ -51,8 +51,8 @@ func (i *Inspector) unwrap(o heap.Object) (next heap.Object, end, ok bool) {
 	if !ok || !i.is(o, kinDecor) || i.is(base, kinActivity) {
 		return base, false, ok
 	}
-	// A DecorContext has the application as its base, so that its base does not
-	// hold the activity.
+	// The base of a DecorContext is the application, so that the base does not
+	// keep the activity alive.
 	window, there := i.ref(o, decorWindow)
 	if !there {
 		return base, false, true

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Strings are the java.lang.String objects, reachable or not.
+// Strings describes the java.lang.String objects, reachable or not.
 type Strings struct {
 	Count int64 `json:"count"`
 	// Compared reports whether the texts were compared; if it is false, the
@@ -46,9 +46,9 @@ type RepeatedString struct {
 }
 
 const (
-	// mostStrings bounds the number of strings that are compared by default;
-	// apps have fewer. On a JVM the bound is mostJVMStrings, because comparing
-	// the strings of a server takes seconds.
+	// mostStrings is the maximum number of strings that are compared by
+	// default; apps have fewer. On a JVM, the maximum is mostJVMStrings,
+	// because comparing the strings of a server takes seconds.
 	mostStrings    = 1 << 20
 	mostJVMStrings = 1 << 17
 	// mostOpen is the maximum number of texts that continue in the next piece
@@ -78,8 +78,8 @@ func (e *entry) span() span {
 	return span{e.array, e.first, e.length &^ wideBit, e.length&wideBit != 0}
 }
 
-// stringsTopic compares texts by 64-bit hashes with a random seed, so that no
-// dump can be made to have collisions.
+// stringsTopic compares texts by 64-bit hashes with a random seed, so a dump
+// cannot be crafted to cause collisions.
 type stringsTopic struct {
 	Strings
 

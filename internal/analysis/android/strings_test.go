@@ -180,8 +180,8 @@ func TestStringsSharedArray(t *testing.T) {
 }
 
 func TestStringsBudget(t *testing.T) {
-	// There are very many strings, and the text of each is all of one large
-	// array.
+	// There are very many strings, each of which consists of the whole of one
+	// large array.
 	w := newWorld()
 	chars := w.chars(make([]uint16, 1<<20))
 	for range 2000 {

@@ -71,8 +71,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestOneByOne checks that each topic alone has the same result as with all
-// topics together.
+// TestOneByOne checks that each topic has the same result alone as together
+// with all others.
 func TestOneByOne(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "hprof-64.bin"} {
 		g, ctx, o := loadRecorded(t, name), context.Background(), android.Options{Top: 7}

@@ -75,8 +75,8 @@ type testKey struct {
 	of         hprof.Type
 }
 
-// pending is an object that passes a comparison if a String, or the name of a
-// constant of an enum, has the right text.
+// pending is an object that passes a comparison if a String, or the name of an
+// enum constant, has the right text.
 type pending struct {
 	object, text heap.Object
 	constant     bool

@@ -11,7 +11,7 @@ import (
 // AppFilter reduces a device-wide text to the lines that are about one app.
 type AppFilter struct {
 	Package string
-	// Lifetimes are the known lifetimes of the app's processes.
+	// Lifetimes are the known lives of the app's processes.
 	Lifetimes []Lifetime
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // ExitInfo is the answer of dumpsys activity exit-info [PACKAGE], of Android 11
-// and later: how processes died, the last death of each package first.
+// and later: how processes ended. For each package, the most recent process
+// comes first.
 type ExitInfo struct {
 	// Persisted is the time at which the device last wrote its records to disk,
 	// as printed; it is empty if absent, and in the year 1970 if nothing has

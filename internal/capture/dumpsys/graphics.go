@@ -26,7 +26,7 @@ type GfxProcess struct {
 	GfxValues
 }
 
-// GfxValues are the sizes and counts of one process of gfxinfo.
+// GfxValues holds the sizes and counts of one process in gfxinfo.
 type GfxValues struct {
 	// GPUBytes is "Total GPU memory usage" (before Android 9 "Total memory
 	// usage"): it covers only the renderer's caches, not what the app itself

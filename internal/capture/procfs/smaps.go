@@ -66,7 +66,7 @@ type smapsScan struct {
 	got     values
 	gotBad  [numFields]bool
 	open    bool // cur has a header
-	ended   bool // cur has the line that ended the first mapping
+	ended   bool // the line that ended the first mapping was read for cur
 	started int  // line of cur's header
 
 	sum      [numFields]int64
