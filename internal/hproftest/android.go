@@ -7,16 +7,16 @@ import (
 )
 
 // Phone describes the phone and the process of an Android heap. Zero values
-// select a Pixel on Android 14 that runs com.example.
+// select a Pixel with Android 14 that runs com.example.
 type Phone struct {
-	// SDK is the API level, at least 23. Below 26, strings are char[] and
-	// bitmaps are in the Java heap.
+	// SDK is the API level, at least 23. Below 26, strings are stored in char[]
+	// and bitmaps are in the Java heap.
 	SDK                          int
 	Seed                         uint64
 	Process, Manufacturer, Model string
 	// Width and Height are the size of the screen in pixels.
 	Width, Height int
-	// Harmony selects the collections of Apache Harmony, which Android had
+	// Harmony selects the collections of Apache Harmony, which Android used
 	// before version 7.
 	Harmony bool
 }
@@ -61,7 +61,7 @@ func Android(p Phone) *Heap {
 	return h
 }
 
-// framework declares the classes of android.*.
+// framework declares the classes of the package android and its subpackages.
 func (h *Heap) framework() {
 	context := h.Declare("android.content.Context", nil, "abstract")
 	wrapper := h.Declare("android.content.ContextWrapper", context, "object mBase")
@@ -213,7 +213,7 @@ func packageOf(process string) string {
 // Application returns the android.app.Application of the process.
 func (h *Heap) Application() Ref { return h.android.application }
 
-// contextImpl creates the context behind a component.
+// contextImpl creates the ContextImpl of a component.
 func (h *Heap) contextImpl(outer Ref) Ref {
 	return h.New(h.Class("android.app.ContextImpl"), Fields{
 		"mMainThread": h.android.thread, "mPackageInfo": h.android.apk, "mOuterContext": outer,
@@ -246,8 +246,8 @@ func (m *arrayMap) put(key, value Ref) {
 // State is the state of a component.
 type State uint8
 
-// The states of activities, fragments and services. An Attached component is
-// alive; a NotYet component has not been created yet.
+// These are the states of activities, fragments and services. An Attached
+// component is alive; a NotYet component has not been created yet.
 const (
 	Attached State = iota
 	Destroyed
@@ -257,14 +257,14 @@ const (
 // Activity is an activity with the objects that belong to it.
 type Activity struct {
 	Ref
-	// Context is the activity's ContextImpl, Decor the root of its views and
-	// Content the layout in Decor.
+	// Context is the activity's ContextImpl, Decor is the root of its views,
+	// and Content is the layout in Decor.
 	Context, Window, Decor, Content Ref
 }
 
-// Activity creates an activity of a class that extends android.app.Activity and
-// is declared if necessary. The framework does not reference a destroyed
-// activity, so that only references added later hold it.
+// Activity creates an activity of a class that extends android.app.Activity;
+// the class is declared if necessary. The framework does not reference a
+// destroyed activity, so only references added later hold it.
 func (h *Heap) Activity(class string, s State) Activity {
 	c := h.byName[class]
 	if c == nil {
@@ -358,8 +358,8 @@ func (h *Heap) attach(view, info Ref) {
 	}
 }
 
-// Post appends a Runnable to the main thread's queue, like Handler.postDelayed:
-// it runs at the given uptime in milliseconds.
+// Post appends a Runnable to the main thread's queue, like Handler.postDelayed.
+// The Runnable runs at the given uptime in milliseconds.
 func (h *Heap) Post(runnable Ref, when int64) {
 	a := &h.android
 	handler := h.New(h.Class("android.os.Handler"), Fields{"mLooper": a.looper, "mQueue": a.queue})
@@ -388,8 +388,8 @@ func (h *Heap) Service(class string, s State) Ref {
 	return service
 }
 
-// Hold creates a class with a static field that holds an object: the simplest
-// leak.
+// Hold creates a class with a static field that holds an object, which is the
+// simplest leak.
 func (h *Heap) Hold(class, field string, object Ref) *Class {
 	c := h.Declare(class, nil, "static object "+field)
 	h.SetStatic(c, field, object)

@@ -1,6 +1,7 @@
 package hproftest
 
-// enum returns the constants of an enum class, which is declared if necessary.
+// enum returns the constants of an enum class. It declares the class if
+// necessary.
 func (h *Heap) enum(class string, names ...string) map[string]Ref {
 	c := h.byName[class]
 	if c == nil {
@@ -20,7 +21,7 @@ func (h *Heap) enum(class string, names ...string) map[string]Ref {
 	return all
 }
 
-// Lifecycle creates an androidx.lifecycle.LifecycleRegistry in a state:
+// Lifecycle creates an androidx.lifecycle.LifecycleRegistry in the given state:
 // DESTROYED, INITIALIZED, CREATED, STARTED or RESUMED.
 func (h *Heap) Lifecycle(state string) Ref {
 	states := h.enum("androidx.lifecycle.Lifecycle$State", "DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED")
@@ -35,11 +36,11 @@ func (h *Heap) Lifecycle(state string) Ref {
 	return h.New(c, Fields{"mState": states[state]})
 }
 
-// FragmentKind selects the library that a fragment belongs to.
+// FragmentKind selects the library to which a fragment belongs.
 type FragmentKind uint8
 
-// AndroidX fragments have a lifecycle; Support is android.support.v4, Framework
-// is android.app.Fragment.
+// AndroidX fragments have a lifecycle; Support fragments are of
+// android.support.v4, Framework fragments of android.app.Fragment.
 const (
 	AndroidX FragmentKind = iota
 	Support
@@ -51,16 +52,17 @@ type Fragment struct {
 	Kind  FragmentKind
 	State State
 	Tag   string
-	// Lifecycle is the state of an AndroidX fragment. "" derives it from State:
-	// INITIALIZED for a fragment that was reset after it was destroyed, or that
-	// is not attached yet; otherwise RESUMED.
+	// Lifecycle is the state of an AndroidX fragment. If it is "", it is
+	// derived from State: INITIALIZED for a fragment that was reset after it
+	// was destroyed, or that is not attached yet; otherwise RESUMED.
 	Lifecycle string
-	// NoMaxState selects androidx.fragment 1.0.0, which lacks the field
-	// mMaxState.
+	// NoMaxState selects androidx.fragment 1.0.0, whose fragments do not have
+	// the field mMaxState.
 	NoMaxState bool
 }
 
-// Fragment creates a fragment of a class, which is declared if necessary.
+// Fragment creates a fragment of the given class, which is declared if
+// necessary.
 func (h *Heap) Fragment(class string, f Fragment) Ref {
 	c := h.byName[class]
 	if c == nil {
@@ -107,7 +109,7 @@ func (h *Heap) fragmentClass(f Fragment) *Class {
 	return h.Declare(name, nil, members...)
 }
 
-// Recomposer creates an androidx.compose.runtime.Recomposer in a state:
+// Recomposer creates an androidx.compose.runtime.Recomposer in the given state:
 // ShutDown, ShuttingDown, Inactive, InactivePendingWork, Idle or PendingWork.
 func (h *Heap) Recomposer(state string) Ref {
 	states := h.enum("androidx.compose.runtime.Recomposer$State", "ShutDown", "ShuttingDown", "Inactive",
@@ -130,8 +132,9 @@ func (h *Heap) Composition(parent Ref, disposed bool) Ref {
 	return h.composition(parent, "boolean disposed", disposed)
 }
 
-// CompositionState is like Composition, for newer versions, whose state is a
-// number: 0 is running, 3 is disposed. A heap has only one of the two kinds.
+// CompositionState is like Composition, but for newer versions, in which the
+// state is a number: 0 is running, 3 is disposed. A heap has only one of the
+// two kinds of compositions.
 func (h *Heap) CompositionState(parent Ref, state int) Ref {
 	return h.composition(parent, "int state", state)
 }

@@ -7,28 +7,28 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// artState is the state of ART while it writes (runtime/hprof/hprof.cc).
+// artState is the state of ART while it writes a dump (runtime/hprof/hprof.cc).
 type artState struct {
 	// objects is the number of objects in the open segment, including roots.
 	objects int
 	// heap is the heap of the latest HEAP_DUMP_INFO in the open segment.
 	heap uint32
-	// simple are the roots without a thread that were already written.
+	// simple holds the roots without a thread that have already been written.
 	simple map[hprof.Root]bool
 }
 
 const (
 	artObjects = 128
 	artBytes   = 4096
-	// Names that ART makes up.
+	// ART makes up these names.
 	classOverhead  = "$classOverhead"
 	staticOverhead = "$staticOverhead"
 	classPrefix    = "$class$"
 	runtimeObjects = "runtimeInternalObjects"
 )
 
-// artClassFields are the fields of java.lang.Class on Android 8 to 15, in their
-// order.
+// artClassFields lists the fields of java.lang.Class on Android 8 to 15, in
+// their order.
 var artClassFields = []string{
 	"int accessFlags", "int classFlags", "object classLoader", "int classSize", "int clinitThreadId",
 	"object componentType",
@@ -57,7 +57,7 @@ func (d *dump) artHead() {
 
 func (d *dump) artBody() []step {
 	roots := d.artRoots()
-	// Ballast is in the app's space, which is written first.
+	// Ballast is in the app's space, which ART writes first.
 	app := slices.IndexFunc(d.order, func(r Ref) bool { return d.objects[r].space != App })
 	if app < 0 || d.Shuffle {
 		app = len(d.order)
@@ -71,7 +71,7 @@ func (d *dump) artBody() []step {
 	}
 }
 
-// nextSegment begins a segment, which does not have a heap yet.
+// nextSegment begins a segment, which does not belong to a heap yet.
 func (d *dump) nextSegment() {
 	if d.Segments != nil {
 		return
@@ -88,7 +88,7 @@ func (d *dump) constrain() {
 	}
 }
 
-// enter writes the heap of the next object.
+// enter writes the heap to which the next object belongs.
 func (d *dump) enter(s Space) {
 	d.constrain()
 	heap, name := uint32('A'), "app"
@@ -198,7 +198,7 @@ func (d *dump) artObject(r Ref) {
 	d.art.objects++
 }
 
-// artString writes a String followed by its text, as a separate array.
+// artString writes a String, followed by its text as a separate array.
 func (d *dump) artString(r Ref, o *object) {
 	value := d.values[r]
 	d.stringFields(d.of(r), o.class, uint32(len(o.text)), javaHash(o.text), value)
@@ -213,8 +213,8 @@ func (d *dump) artString(r Ref, o *object) {
 	d.w.PrimitiveArray(value, 0, kind, d.buf)
 }
 
-// stringFields writes the String itself: count, hash, the text, and the fields
-// that every object has.
+// stringFields writes the fields of the String itself: count, hash, the text,
+// and the fields that every object has.
 func (d *dump) stringFields(id hprof.ID, c *Class, count, hash uint32, value hprof.ID) {
 	d.buf = d.value(d.buf[:0], hprof.Int, uint64(count))
 	d.buf = d.value(d.buf, hprof.Int, uint64(hash))
@@ -305,8 +305,8 @@ func (d *dump) artInstanceSize(c *Class) uint32 {
 	return uint32(c.artSize())
 }
 
-// artOverhead writes the method table of a class as an array of its own, if it
-// is longer than 4 bytes. Before Android 8, the array was the memory of the
+// artOverhead writes the method table of a class as a separate array, if it is
+// longer than 4 bytes. Before Android 8, this array contained the memory of the
 // static fields.
 func (d *dump) artOverhead(c *Class, id hprof.ID) {
 	name, n := classOverhead, c.overhead()

@@ -9,11 +9,11 @@ import (
 
 // Ballast is a large number of ordinary objects: strings, lists, hash maps,
 // trees, graphs, weak maps and arrays of all sizes, with links between them. A
-// few percent of them are garbage. It is generated while it is written and
-// needs only a few kilobytes of memory, regardless of its size.
+// few percent of them are garbage. It is generated while it is being written
+// and needs only a few kilobytes of memory, whatever its size.
 type Ballast struct {
-	// Bytes is the size that the ballast adds to a dump, with a tolerance of
-	// the size of one structure.
+	// Bytes is the size that the ballast adds to a dump. The actual size may
+	// differ by the size of one structure.
 	Bytes int64
 	// The same Seed creates the same ballast; another Seed creates different
 	// ballast of the same kind.
@@ -24,12 +24,12 @@ type Ballast struct {
 	Clean bool
 	// registry is the object that holds the ballast.
 	registry Ref
-	// kinds are the classes of the objects.
+	// kinds holds the classes of the ballast's objects.
 	kinds map[string]*Class
 }
 
-// Fill adds ballast. A static field of the class Registry in its package holds
-// it.
+// Fill adds ballast, which is held by a static field of the class Registry in
+// the ballast's package.
 func (h *Heap) Fill(b Ballast) {
 	b.Package = cmp.Or(b.Package, "ballast")
 	registry := h.Declare(b.Package+".Registry", nil, "object first", "static object all")
@@ -50,7 +50,7 @@ func (h *Heap) Fill(b Ballast) {
 	h.ballast = b
 }
 
-// chunkBytes is the size of one chunk in the dump.
+// chunkBytes is the size of one chunk of ballast in the dump.
 const chunkBytes = 256 << 10
 
 // chunks is the maximum number of chunks.
@@ -61,8 +61,8 @@ func (b *Ballast) chunks() int64 {
 	return b.Bytes/chunkBytes + 2
 }
 
-// room is the maximum size of the address range. A record takes more bytes than
-// its object.
+// room returns the maximum size of the address range. A record takes more bytes
+// than its object.
 func (b *Ballast) room() int64 {
 	if b.Bytes <= 0 {
 		return 0
@@ -70,34 +70,35 @@ func (b *Ballast) room() int64 {
 	return b.Bytes + b.Bytes/8 + 64*b.chunks() + 32<<20
 }
 
-// kind is a class with many instances.
+// kind is a class that has many instances.
 type kind struct {
 	id     hprof.ID
 	layout []slot
 	size   hprof.ID
-	// names are the names of the fields of the class and of its superclasses;
-	// slots are the positions of these fields.
+	// names holds the names of the fields of the class and of its superclasses;
+	// slots holds the positions of these fields.
 	names []string
 	slots []int
 }
 
-// mass writes ballast.
+// mass is the state of writing ballast.
 type mass struct {
 	*dump
 	seed, drawn uint64
-	// garbage is the percentage of unreferenced structures.
+	// garbage is the percentage of structures that are not referenced.
 	garbage uint64
 	// at is the next free address.
 	at hprof.ID
-	// start and chunkAt are the offsets of the ballast and of the chunk in the
-	// dump.
+	// start and chunkAt are the offsets in the dump of the ballast and of the
+	// current chunk.
 	start, chunkAt int64
 	number         uint64
 
 	chunk, row, vertex, list, linked, node, hashMap, entry, tree, leaf, weakMap, weak, integer kind
 	objects, entries, weaks, string                                                            *Class
 
-	// items are the objects in the current chunk, after some earlier objects.
+	// items holds some earlier objects, followed by the objects in the current
+	// chunk.
 	items []hprof.ID
 	past  [2048]hprof.ID
 	seen  int
@@ -106,7 +107,7 @@ type mass struct {
 	slots [16]uint64
 	ids   []hprof.ID
 	bytes []byte
-	// numbers are the elements of an array.
+	// numbers generates the elements of an array.
 	numbers noise
 }
 
@@ -129,7 +130,8 @@ func newMass(b *Ballast, d *dump) *mass {
 	if b.Clean {
 		m.garbage = 0
 	}
-	// The order is fixed, because classes are numbered by first use.
+	// The order of the steps is fixed, because classes are numbered by first
+	// use.
 	for _, k := range []struct {
 		name string
 		*kind
@@ -164,7 +166,7 @@ func (m *mass) kindOf(c *Class) kind {
 	return k
 }
 
-// part writes a structure or, once there are enough structures, the chunk that
+// part writes a structure or, if there are enough structures, the chunk that
 // contains the latest ones. It returns false after the last chunk.
 func (m *mass) part() bool {
 	written := m.w.Written()
@@ -198,7 +200,7 @@ func (m *mass) draw(n uint64) uint64 {
 	return high
 }
 
-// spread returns a number between low and high; small numbers occur most often.
+// spread returns a number between low and high, most often a small one.
 func (m *mass) spread(low, high uint64) int {
 	f := m.draw(1 << 20)
 	return int(low + (high-low)*(f*f>>20)>>20*f>>20)
@@ -211,7 +213,7 @@ func (m *mass) take(size hprof.ID) hprof.ID {
 	return at
 }
 
-// remember keeps an object for later links.
+// remember stores an object for later links.
 func (m *mass) remember(id hprof.ID) {
 	if m.seen < len(m.past) {
 		m.past[m.seen] = id
@@ -221,7 +223,7 @@ func (m *mass) remember(id hprof.ID) {
 	m.seen++
 }
 
-// link returns an earlier object, sometimes null.
+// link returns an earlier object, or sometimes null.
 func (m *mass) link() uint64 {
 	n := uint64(min(m.seen, len(m.past)))
 	if n == 0 || m.draw(4) == 0 {
@@ -259,7 +261,7 @@ func (m *mass) end(at hprof.ID) {
 	m.w.Instance(at, m.trace(), m.open.id, m.buf)
 }
 
-// next must be called before each object is written.
+// next must be called before an object is written.
 func (m *mass) next() {
 	if m.Runtime == ART {
 		m.enter(App)
@@ -322,7 +324,7 @@ func (m *mass) text(at hprof.ID, n int) {
 	m.w.PrimitiveArray(at+stringHeader, 0, kind, m.buf)
 }
 
-// structure writes a structure of any kind and returns its address.
+// structure writes a structure of a random kind and returns its address.
 func (m *mass) structure() hprof.ID {
 	switch m.draw(16) {
 	case 0, 1, 2:
@@ -463,7 +465,7 @@ func (m *mass) chain(n int) hprof.ID {
 	return list
 }
 
-// sorted writes a balanced tree from numbers to links.
+// sorted writes a balanced tree that maps numbers to links.
 func (m *mass) sorted(n int) hprof.ID {
 	tree := m.take(m.tree.size)
 	stride := m.leaf.size + m.integer.size
@@ -539,7 +541,7 @@ func (m *mass) weakly(n int) hprof.ID {
 	return object
 }
 
-// data writes an array of numbers of approximately the given size.
+// data writes an array of numbers with approximately the given size.
 func (m *mass) data(n int) hprof.ID {
 	kind := [...]hprof.Type{
 		hprof.Byte, hprof.Byte, hprof.Byte, hprof.Int, hprof.Long, hprof.Char, hprof.Float, hprof.Double,

@@ -77,8 +77,8 @@ func values(m map[string]hprof.ID) (out []hprof.ID) {
 	return out
 }
 
-// TestBallastIsStreamed checks that a large dump needs hardly any memory, is
-// reproducible and can be read.
+// TestBallastIsStreamed checks that writing a large dump needs hardly any
+// memory, and that the dump is reproducible and can be read.
 func TestBallastIsStreamed(t *testing.T) {
 	size := int64(12 << 20)
 	if testing.Short() {
@@ -131,7 +131,7 @@ func TestBallastIsStreamed(t *testing.T) {
 	}
 }
 
-// summed computes a checksum of the written bytes.
+// summed is a writer that computes a checksum of the written bytes.
 type summed struct {
 	n   int64
 	sum uint64

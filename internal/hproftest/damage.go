@@ -9,10 +9,10 @@ import (
 )
 
 // The functions below return copies of a dump with the kinds of damage that
-// real dumps have.
+// occur in practice.
 
-// Truncate returns the first n bytes, like a dump after a crash of the process,
-// on a full disk or after an aborted pull.
+// Truncate returns the first n bytes of a dump, as after a crash of the
+// process, a full disk or an aborted pull.
 func Truncate(dump []byte, n int) []byte { return slices.Clone(dump[:min(max(n, 0), len(dump))]) }
 
 // Flip flips n bits at positions that the seed selects.
@@ -65,7 +65,7 @@ func recordAt(dump []byte, n int) (Record, error) {
 	return records[n], nil
 }
 
-// Strip removes the elements of primitive arrays and keeps the lengths of all
+// Strip removes the elements of primitive arrays but keeps the lengths of all
 // records, like KOOM's fork dump: everything after a stripped array is at the
 // wrong offset.
 func Strip(dump []byte) ([]byte, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestLikeART checks that generated dumps have the properties measured on a
-// dump of Android 8.
+// TestLikeART checks that generated dumps have the properties that were
+// measured on a dump of Android 8.
 func TestLikeART(t *testing.T) {
 	h := everything(Phone{SDK: 30})
 	h.Fill(Ballast{Bytes: 3 << 20})
@@ -70,7 +70,7 @@ func likeART(t *testing.T, data []byte) {
 	}
 }
 
-// artShape checks the records of a dump of ART.
+// artShape checks the records of a dump written by ART.
 type artShape struct {
 	*testing.T
 	records []Record
@@ -127,9 +127,9 @@ func id4(b []byte) hprof.ID {
 	return hprof.ID(b[0])<<24 | hprof.ID(b[1])<<16 | hprof.ID(b[2])<<8 | hprof.ID(b[3])
 }
 
-// segments checks that each segment ends after 128 objects or 4 KiB, not
-// earlier. A root counts as an object; the array of a class, string or loader
-// does not.
+// segments checks that each segment ends after 128 objects or 4 KiB, and not
+// earlier. A root counts as an object; the additional array of a class, string
+// or loader does not.
 func (s *artShape) segments() {
 	for i := 0; i < len(s.records); i++ {
 		head := s.records[i]
@@ -156,7 +156,7 @@ func (s *artShape) segments() {
 			if r.Sub.IsRoot() {
 				roots++
 			}
-			// A class begins with the array of its method table.
+			// A class starts with the array of its method table.
 			if last = r.Offset; r.Sub == hprof.SubClassDump && table > 0 {
 				last = table
 			}
@@ -167,7 +167,8 @@ func (s *artShape) segments() {
 		if objects > 128 || last-head.Offset-s.head >= 4096 {
 			s.Fatalf("segment at %d continues after %d objects, %d bytes", head.Offset, objects, last-head.Offset)
 		}
-		// A root that was already written counts without being written again.
+		// A root that has already been written counts without being written
+		// again.
 		if objects+roots < 128 && end-head.Offset-s.head < 4096 && !final && roots < objects {
 			s.Fatalf("segment at %d ends after %d objects, %d bytes", head.Offset, objects, end-head.Offset)
 		}
@@ -191,7 +192,7 @@ func (s *artShape) belongs(i int) bool {
 	return before.Sub == hprof.SubInstance && s.loaded[before.Class] == stringClass && r.Object-before.Object <= 16
 }
 
-// heap checks each object.
+// heap checks each object of the heap.
 func (s *artShape) heap() {
 	last, objects, kinds := 0, false, map[hprof.SubTag]bool{}
 	for i, r := range s.records {
@@ -256,7 +257,7 @@ func (s *artShape) class(i int) {
 			s.Fatalf("%s: static field %d is %q, want %q", name, j, got, w)
 		}
 	}
-	// The method table: a field, or an array before the class.
+	// The method table is in a field, or in an array before the class.
 	overhead := int(values[classPrefix+"classSize"]) - classHeader
 	for _, v := range statics[len(want):] {
 		overhead -= v.Type.Size(4)
@@ -291,7 +292,7 @@ func (s *artShape) class(i int) {
 func (s *artShape) instance(i int) {
 	r := s.records[i]
 	class := s.loaded[r.Class]
-	// The last fields are those of java.lang.Object: the class and the lock
+	// The last fields are those of java.lang.Object: the class, and the lock
 	// word.
 	if got := id4(r.Data[len(r.Data)-8:]); got != r.Class {
 		s.Errorf("%s has class 0x%x in its field", class, uint64(got))
@@ -407,8 +408,8 @@ func TestARTSizes(t *testing.T) {
 	}
 }
 
-// TestLikeDalvik checks that segments and heaps are the same as in a dump of an
-// old Android.
+// TestLikeDalvik checks that the segments and heaps are the same as in a dump
+// of an old Android version.
 func TestLikeDalvik(t *testing.T) {
 	_, records, err := Parse(recorded.Read(t, "hprof", "leak_service_binder.hprof"))
 	if err != nil {
@@ -424,8 +425,8 @@ func TestLikeDalvik(t *testing.T) {
 	}
 }
 
-// TestLikeHotSpot checks that order, names, sizes and fields match those in a
-// dump of JDK 11.
+// TestLikeHotSpot checks that the order, names, sizes and fields match those in
+// a dump of JDK 11.
 func TestLikeHotSpot(t *testing.T) {
 	h := everything(Phone{SDK: 30})
 	made, _, err := h.Dump(Form{Runtime: HotSpot})
@@ -459,12 +460,13 @@ func TestLikeHotSpot(t *testing.T) {
 	}
 }
 
-// likeHotSpot checks the order of a HotSpot dump and returns its classes.
+// likeHotSpot checks the order of the records in a HotSpot dump and returns the
+// dump's classes.
 func likeHotSpot(t *testing.T, records []Record) map[string]string {
 	t.Helper()
 	names, loaded, shapes := map[hprof.ID]string{}, map[hprof.ID]string{}, map[string]string{}
 	id := func(b []byte) hprof.ID { return id4(b)<<32 | id4(b[4:]) }
-	// The parts of a dump, in order, and the current part.
+	// These are the parts of a dump, in order, and the current part.
 	part, reached := 0, 0
 	for _, r := range records {
 		switch {

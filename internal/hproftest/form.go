@@ -23,16 +23,17 @@ const (
 	HotSpot
 )
 
-// Form selects how a heap is written. The zero Form selects ART's usual format.
+// Form selects the form in which a heap is written. The zero Form selects ART's
+// usual form.
 type Form struct {
 	Runtime Runtime
-	// IDSize is 4 or 8; 0 selects the runtime's usual size: 4 for ART, 8 for
+	// IDSize is 4 or 8; 0 selects the runtime's usual ID size: 4 for ART, 8 for
 	// HotSpot.
 	IDSize int
-	// Format is the format in the header; "" selects the runtime's usual
-	// format.
+	// Format is the name of the format in the header; "" selects the runtime's
+	// usual format.
 	Format string
-	// Time is the time in the header; zero means a fixed day.
+	// Time is the timestamp in the header; zero selects a fixed day.
 	Time time.Time
 	// Segments overrides how the runtime divides the heap into segments.
 	Segments *Segmentation
@@ -40,13 +41,13 @@ type Form struct {
 	Shuffle bool
 	// HeapFirst writes the heap before the strings and classes.
 	HeapFirst bool
-	// Converted writes ART's dump as AOSP's hprof-conv converts it: version
-	// 1.0.2 without heaps, and with the kinds of roots that only ART has as
+	// Converted writes ART's dump as AOSP's hprof-conv converts it: in version
+	// 1.0.2, without heaps, and with the kinds of roots that only ART has as
 	// unknown roots.
 	Converted bool
 	// NoEnd omits HEAP_DUMP_END.
 	NoEnd bool
-	// measure skips generating the elements of large arrays.
+	// If measure is true, the elements of large arrays are not generated.
 	measure bool
 }
 
@@ -69,15 +70,15 @@ func (f Form) withDefaults() Form {
 	return f
 }
 
-// IDs are the IDs of a heap's objects in one dump.
+// IDs holds the IDs of a heap's objects in one dump.
 type IDs struct {
 	ids []hprof.ID
-	// values are the IDs of the arrays with the text of strings.
+	// values holds the IDs of the arrays that contain the text of strings.
 	values []hprof.ID
 }
 
-// Of returns the ID of an object, which is a Ref, Thread or *Class; 0 for null
-// and for objects that the runtime does not have.
+// Of returns the ID of an object, which is a Ref, Thread or *Class. It returns
+// 0 for null and for objects that the runtime does not have.
 func (ids IDs) Of(object any) hprof.ID {
 	switch o := object.(type) {
 	case Ref:
@@ -99,7 +100,7 @@ func (ids IDs) of(r Ref) hprof.ID {
 	return 0
 }
 
-// Value returns the ID of the array with the text of a string.
+// Value returns the ID of the array that contains the text of a string.
 func (ids IDs) Value(s Ref) hprof.ID {
 	if int(s) < len(ids.values) {
 		return ids.values[s]
@@ -107,7 +108,8 @@ func (ids IDs) Value(s Ref) hprof.ID {
 	return 0
 }
 
-// Write writes the heap. It can be called repeatedly, also with other forms.
+// Write writes the heap. It can be called repeatedly, also with different
+// forms.
 func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 	all, err := Write(out, f, h)
 	if len(all) == 0 {
@@ -116,7 +118,8 @@ func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 	return all[0], err
 }
 
-// Dump writes the heap to memory. It returns the heap's error.
+// Dump writes the heap to memory and returns the dump. The error is that of the
+// heap.
 func (h *Heap) Dump(f Form) ([]byte, IDs, error) {
 	var b bytes.Buffer
 	ids, err := h.Write(&b, f)
@@ -139,8 +142,9 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Write writes several heaps to one file, one after the other, like the JVM's
-// hprof agent if it dumps more than once. Different heaps may use the same IDs.
+// Write writes several heaps to one file, one after the other, as the JVM's
+// hprof agent does if it dumps more than once. Different heaps may use the same
+// IDs.
 func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
 	f = f.withDefaults()
 	w := NewWriter(out, hprof.Header{Format: f.Format, IDSize: f.IDSize, Time: f.Time})
@@ -162,8 +166,9 @@ func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
 	return all, w.Close()
 }
 
-// Reader returns the bytes that Write writes. They are generated while they are
-// read, so that only the description is stored.
+// Reader returns a reader of the bytes that Write would write. They are
+// generated while they are being read, so only the description of the heap is
+// in memory.
 func (h *Heap) Reader(f Form) io.Reader {
 	f = f.withDefaults()
 	r := &reader{}
@@ -200,7 +205,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return r.buf.Read(b)
 }
 
-// dump is a heap that is being written.
+// dump is the state of writing a heap.
 type dump struct {
 	IDs
 	*Heap
@@ -214,11 +219,11 @@ type dump struct {
 	names   map[string]hprof.ID
 	listed  []string
 	serials map[*Class]uint32
-	// used are the classes in use.
+	// used holds the classes in use.
 	used    []*Class
 	layouts map[*Class][]slot
 	art     artState
-	// dry means that nothing is written; a dry pass only collects names.
+	// If dry is true, nothing is written: the pass only collects names.
 	dry bool
 	// buf and elements are reused for each object.
 	buf      []byte
@@ -250,7 +255,7 @@ func newDump(h *Heap, f Form) (*dump, error) {
 	return d, nil
 }
 
-// step does a part of the work, and reports whether there may be more work.
+// step does a part of the work, and reports whether there may be more.
 type step func() bool
 
 // once is a single part of work.
@@ -268,8 +273,8 @@ func each(n int, do func(i int)) step {
 	}
 }
 
-// steps returns all parts of the work. The heap is written last but determines
-// the parts before it, so it is processed twice, as ART does
+// steps returns all parts of the work. The heap is written last, but the parts
+// before it depend on its contents, so it is processed twice, as in ART
 // (runtime/hprof/hprof.cc, Dump).
 func (d *dump) steps(w *Writer) []step {
 	last := once(func() {
@@ -291,7 +296,8 @@ func (d *dump) steps(w *Writer) []step {
 	return slices.Concat([]step{names, once(d.head)}, d.body(), []step{last})
 }
 
-// body writes the heap; if dry is true, it only collects the names in the heap.
+// body returns the steps that write the heap; if dry is true, they only collect
+// the names in the heap.
 func (d *dump) body() []step {
 	begin := once(func() {
 		d.w.Segment(d.segments())
@@ -333,8 +339,8 @@ func (d *dump) name(s string) hprof.ID {
 	return id
 }
 
-// ART numbers strings beginning with a fixed number; HotSpot's string IDs are
-// addresses of symbols.
+// ART numbers strings consecutively, starting with a fixed number; HotSpot's
+// string IDs are addresses of symbols.
 func (d *dump) firstName() hprof.ID {
 	switch {
 	case d.Runtime == ART:
@@ -352,7 +358,7 @@ func (d *dump) nameStep() hprof.ID {
 	return 24
 }
 
-// class returns the ID of a class and makes sure that it is loaded.
+// class returns the ID of a class and ensures that the class is loaded.
 func (d *dump) class(c *Class) hprof.ID {
 	if c == nil {
 		return 0
@@ -381,11 +387,11 @@ type slot struct {
 }
 
 // made is the position of a field that ART makes up. The field holds an array
-// whose ID follows from the object's address.
+// whose ID is derived from the object's address.
 const made = -1
 
 // layout returns the order in which the values of an instance are written: the
-// class's own values, then its superclass's and so on.
+// values of the class's own fields, then those of its superclass, and so on.
 func (d *dump) layout(c *Class) []slot {
 	if l, ok := d.layouts[c]; ok {
 		return l
@@ -404,7 +410,7 @@ func (d *dump) layout(c *Class) []slot {
 }
 
 // fieldOrder returns the fields of a class that the runtime has, in the
-// runtime's order: ART sorts them by name, like in a dex file, and HotSpot
+// runtime's order: ART sorts them by name, as in a dex file, and HotSpot
 // reverses them.
 func (d *dump) fieldOrder(c *Class) []int {
 	var order []int
@@ -493,7 +499,7 @@ type noise struct {
 	stream, at uint64
 }
 
-// In some tests, Read writes 90 MB of a leak, and the race detector would check
+// In some tests, 90 MB of a leak are read, and the race detector would check
 // each byte.
 //
 //go:norace

@@ -7,15 +7,16 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Graph is a parsed dump as a plain graph of references, by names. It is used
-// by tests that count by brute force, and for small dumps.
+// Graph is a parsed dump as a plain graph of references, in which classes and
+// fields are identified by name. It is for tests that compute results by brute
+// force, and for small dumps.
 type Graph struct {
 	Header  hprof.Header
 	Nodes   map[hprof.ID]*Node
 	Roots   []hprof.Root
 	Strings map[hprof.ID]string
-	// Loaded are the class names in the LOAD_CLASS records, in the runtime's
-	// form.
+	// Loaded lists the class names in the LOAD_CLASS records, as the runtime
+	// writes them.
 	Loaded map[hprof.ID]string
 }
 
@@ -23,19 +24,19 @@ type Graph struct {
 type Node struct {
 	ID   hprof.ID
 	Kind hprof.SubTag
-	// Class is the name of the object's class; for a class object, the name of
-	// the class that it represents.
+	// Class is the name of the object's class; for a class object, it is the
+	// name of the class that the object represents.
 	Class, Heap string
-	// Size is the size as ahat counts it: the declared size of an instance, the
-	// elements of an array, the static fields of a class.
+	// Size is the size as AOSP's ahat counts it: the declared size of an
+	// instance, the elements of an array, the static fields of a class.
 	Size int64
-	// Fields are the values by declaring class and name, such as a.B.mField;
-	// for a class object, they are its static fields. IDs of objects are also
+	// Fields holds the values by declaring class and name, such as a.B.mField;
+	// for a class object, it holds the static fields. IDs of objects are also
 	// in Refs.
 	Fields map[string]uint64
 	Refs   map[string]hprof.ID
-	// Elements are the elements of an array of objects, Data those of an array
-	// of primitives.
+	// Elements holds the elements of an array of objects; Data holds those of a
+	// primitive array.
 	Elements []hprof.ID
 	Type     hprof.Type
 	Data     []byte
@@ -44,9 +45,9 @@ type Node struct {
 	declared []hprof.Field
 }
 
-// ReadGraph reads a dump. Several dumps in one file are read as one. It returns
-// an error if the length of an instance does not match the fields of its
-// classes.
+// ReadGraph reads a dump. If one file contains several dumps, they are read as
+// one. It returns an error if the length of an instance does not match the
+// fields of its classes.
 func ReadGraph(data []byte) (*Graph, error) {
 	header, records, err := Parse(data)
 	if err != nil {
@@ -167,9 +168,9 @@ func (g *Graph) resolve(n *Node) error {
 	return nil
 }
 
-// Field returns a field of an object by its plain name. If several classes
-// declare the name, the most derived one counts; for a class object it is a
-// static field.
+// Field returns the value of an object's field, given the field's plain name.
+// If several classes declare the name, the most derived one counts; for a class
+// object, Field returns a static field.
 func (g *Graph) Field(id hprof.ID, name string) (uint64, bool) {
 	n := g.Nodes[id]
 	if n == nil {
@@ -186,7 +187,7 @@ func (g *Graph) Field(id hprof.ID, name string) (uint64, bool) {
 	return 0, false
 }
 
-// Path follows several fields, starting from an object, such as
+// Path follows several fields, starting at an object: for example,
 // mBoundApplication.processName.
 func (g *Graph) Path(id hprof.ID, path string) hprof.ID {
 	for _, name := range strings.Split(path, ".") {
@@ -196,7 +197,8 @@ func (g *Graph) Path(id hprof.ID, path string) hprof.ID {
 	return id
 }
 
-// Class returns the class object of a class by name, or 0.
+// Class returns the ID of the class object of the class with the given name, or
+// 0.
 func (g *Graph) Class(name string) hprof.ID {
 	for id, n := range g.Nodes {
 		if n.Kind == hprof.SubClassDump && n.Class == name {
@@ -206,7 +208,8 @@ func (g *Graph) Class(name string) hprof.ID {
 	return 0
 }
 
-// Text returns the text of a java.lang.String, stored in a byte[] or char[].
+// Text returns the text of a java.lang.String, which is stored in a byte[] or
+// char[].
 func (g *Graph) Text(id hprof.ID) string {
 	v := g.Nodes[g.Path(id, "value")]
 	if v == nil {
@@ -223,14 +226,14 @@ func (g *Graph) Text(id hprof.ID) string {
 	return string(out)
 }
 
-// weakClasses are the classes that hold their referent weakly. Soft references
-// count as strong.
+// weakClasses lists the classes that hold their referent weakly. Soft
+// references count as strong.
 var weakClasses = []string{
 	"java.lang.ref.WeakReference", "java.lang.ref.PhantomReference", "java.lang.ref.FinalizerReference",
 	"java.lang.ref.Finalizer",
 }
 
-// held returns the objects that an object references.
+// held returns the objects that the given object references.
 func (g *Graph) held(n *Node, visit func(hprof.ID)) {
 	for _, e := range n.Elements {
 		visit(e)

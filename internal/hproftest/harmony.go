@@ -1,7 +1,7 @@
 package hproftest
 
-// harmonyCollections declares the collections that Android had from Apache
-// Harmony before Android 7 (libcore, luni/src/main/java/java/util at
+// harmonyCollections declares the collections of Apache Harmony, which Android
+// used before Android 7 (libcore, luni/src/main/java/java/util at
 // android-6.0.1).
 func (h *Heap) harmonyCollections(abstractList, abstractMap *Class) {
 	h.Declare("java.util.ArrayList", abstractList, "int size", "object array", "static int MIN_CAPACITY_INCREMENT")
@@ -47,7 +47,8 @@ func (h *Heap) harmonyHashMap(class, node string, pairs []Ref) Ref {
 	return m
 }
 
-// harmonyLinkedHashMap also links its entries in a ring.
+// harmonyLinkedHashMap is like harmonyHashMap, and also links the entries in a
+// ring.
 func (h *Heap) harmonyLinkedHashMap(pairs []Ref) Ref {
 	const node = "java.util.LinkedHashMap$LinkedEntry"
 	m := h.harmonyHashMap("java.util.LinkedHashMap", node, pairs)

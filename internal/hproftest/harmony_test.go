@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestHarmony reads the collections of Android 6 the way their own code does.
+// TestHarmony reads the collections of Android 6 as their own code does.
 func TestHarmony(t *testing.T) {
 	h := Android(Phone{SDK: 23, Harmony: true})
 	var elements, pairs []Ref

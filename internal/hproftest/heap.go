@@ -15,12 +15,12 @@ import (
 // Ref identifies an object of a Heap. The zero Ref is null.
 type Ref uint32
 
-// Fields are the values of an instance by field name. Heap.Set lists the
+// Fields holds the values of an instance by field name. Heap.Set lists the
 // permitted types.
 type Fields map[string]any
 
-// Space is the part of ART's memory in which an object is, which is also its
-// heap in the dump. HotSpot has only one.
+// Space is the part of ART's memory that contains an object; it is also the
+// object's heap in the dump. HotSpot has only one.
 type Space uint8
 
 // App is where apps allocate; Image contains the boot image, Zygote the objects
@@ -46,8 +46,8 @@ type Heap struct {
 	threads []thread
 	interns map[string]Ref
 	space   Space
-	// loader is the class loader of the app; the caches are the DexCaches for
-	// the classes of the boot class loader and for those of the app.
+	// loader is the class loader of the app; the caches are the DexCaches of
+	// the classes of the boot class loader and of those of the app.
 	loader, bootCache, appCache Ref
 	// ifTable is the interface table of classes without interfaces.
 	ifTable Ref
@@ -70,8 +70,8 @@ const (
 	ofData
 	ofText
 	ofFiller
-	// ofCount is an array without data; ofNothing is an object that is not in
-	// the dump.
+	// ofCount is the shape of an array without data; ofNothing is the shape of
+	// an object that is not in the dump.
 	ofCount
 	ofNothing
 )
@@ -82,21 +82,21 @@ type object struct {
 	space Space
 	// element is the element type of a primitive array.
 	element hprof.Type
-	// class is the class of the object; for a class object, the class that it
-	// represents.
+	// class is the class of the object; for a class object, it is the class
+	// that the object represents.
 	class *Class
-	// slots are the values of an instance's fields, those of the superclass
+	// slots holds the values of an instance's fields, those of the superclass
 	// first.
 	slots []uint64
 	refs  []Ref
-	// data are the elements of a primitive array, big-endian.
+	// data holds the elements of a primitive array, in big-endian order.
 	data []byte
 	text []uint16
 	// count is the number of elements of a filler array, or of an array without
 	// data.
 	count uint32
-	// only is set if only this runtime has the object; 0 means all runtimes
-	// have it.
+	// If only is set, only this runtime has the object; 0 means that all
+	// runtimes have it.
 	only Runtime
 }
 
@@ -105,20 +105,20 @@ type Class struct {
 	ref   Ref
 	name  string
 	super *Class
-	// fields are the declared fields; first is the slot number of the first
+	// fields holds the declared fields; first is the slot number of the first
 	// field.
 	fields  []field
 	first   int
 	statics []static
 	// component is the element class of an array class; primitive is the type
-	// of a class such as int.class.
+	// that a class such as int.class represents.
 	component *Class
 	primitive hprof.Type
 	loader    Ref
 	// bare classes have no instances: abstract classes, interfaces, primitives.
 	bare bool
-	// only is set if only this runtime has the class; 0 means all runtimes have
-	// it.
+	// If only is set, only this runtime has the class; 0 means that all
+	// runtimes have it.
 	only Runtime
 	// methods is the length of the class's virtual method table.
 	methods int
@@ -127,8 +127,8 @@ type Class struct {
 type field struct {
 	name string
 	kind hprof.Type
-	// only is set if only this runtime has the field; 0 means all runtimes have
-	// it.
+	// If only is set, only this runtime has the field; 0 means that all
+	// runtimes have it.
 	only Runtime
 }
 
@@ -138,7 +138,7 @@ type static struct {
 	value uint64
 }
 
-// root is a root of the heap; its object is a Ref until the root is written.
+// root is a root of the heap; until the root is written, its object is a Ref.
 type root struct {
 	kind   hprof.SubTag
 	object Ref
@@ -165,7 +165,7 @@ func (h *Heap) fail(format string, args ...any) {
 	}
 }
 
-// Err returns the first error in the description.
+// Err returns the first error that occurred while the heap was described.
 func (h *Heap) Err() error { return h.err }
 
 func (h *Heap) add(o object) Ref {
@@ -184,7 +184,7 @@ func (h *Heap) object(r Ref) *object {
 	return &h.objects[r]
 }
 
-// In assigns the objects that do creates to a space.
+// In assigns the objects that do creates to the given space.
 func (h *Heap) In(s Space, do func()) {
 	before := h.space
 	h.space = s
@@ -192,7 +192,7 @@ func (h *Heap) In(s Space, do func()) {
 	h.space = before
 }
 
-// Class returns the most recently declared class with a name.
+// Class returns the most recently declared class with the given name.
 func (h *Heap) Class(name string) *Class {
 	if c := h.byName[name]; c != nil {
 		return c
@@ -214,10 +214,10 @@ const (
 // Members are fields such as "int mCount" or "static object sInstance", whose
 // type is a primitive type or object. A leading "art" or "jvm" declares an
 // instance field that only this runtime has. "abstract" alone means that the
-// class has no instances, "art" alone that HotSpot does not have the class.
-// Each call declares a new class, even with an existing name. Classes of Java
-// and Android are in the boot image; all other classes belong to the app's
-// class loader.
+// class has no instances; "art" alone means that HotSpot does not have the
+// class. Each call declares a new class, even if a class with the name exists.
+// Classes of Java and Android are in the boot image; all other classes belong
+// to the app's class loader.
 func (h *Heap) Declare(name string, super *Class, members ...string) *Class {
 	if super == nil && name != objectClass {
 		super = h.byName[objectClass]
@@ -299,7 +299,7 @@ func (h *Heap) member(c *Class, text string) {
 	}
 }
 
-// types are the types that fields may have.
+// types lists the types that fields may have.
 var types = []hprof.Type{
 	hprof.Object, hprof.Boolean, hprof.Char, hprof.Float, hprof.Double, hprof.Byte, hprof.Short, hprof.Int, hprof.Long,
 }
@@ -331,7 +331,7 @@ func (h *Heap) Array(c *Class) *Class {
 func (h *Heap) New(c *Class, f Fields) Ref {
 	r := h.add(object{shape: ofFields, class: c, slots: make([]uint64, c.first+len(c.fields))})
 	h.objects[r].slots[0] = uint64(c.ref)
-	// Sorted, because a value may create a string.
+	// Values are set in sorted order, because a value may create a string.
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		h.Set(r, name, f[name])
 	}
@@ -360,8 +360,8 @@ func (h *Heap) Set(r Ref, name string, v any) {
 	h.fail("%s has no field %q", o.class.name, name)
 }
 
-// SetIn is like Set for the field that the given class declares, which a field
-// of the same name may hide.
+// SetIn is like Set, but sets the field that the given class declares, which a
+// field with the same name in a subclass may hide.
 func (h *Heap) SetIn(r Ref, c *Class, name string, v any) {
 	for i, f := range c.fields {
 		if f.name == name && h.object(r).shape == ofFields && h.object(r).class.extends(c) {
@@ -449,7 +449,7 @@ func (h *Heap) reference(v any) Ref {
 	return 0
 }
 
-// Objects creates an array of objects of a class.
+// Objects creates an array of objects with the given class.
 func (h *Heap) Objects(element *Class, elements ...Ref) Ref {
 	for _, e := range elements {
 		h.object(e)
@@ -471,7 +471,7 @@ func (h *Heap) SetElement(array Ref, i int, v Ref) {
 	o.refs[i] = v
 }
 
-// Primitives creates an array of primitive elements, which are big-endian.
+// Primitives creates a primitive array from elements in big-endian order.
 func (h *Heap) Primitives(t hprof.Type, elements []byte) Ref {
 	if size := t.Size(8); t == hprof.Object || size == 0 || len(elements)%size != 0 {
 		h.fail("%d bytes are not a whole number of %v elements", len(elements), t)
@@ -511,7 +511,7 @@ func (h *Heap) Longs(values ...int64) Ref {
 }
 
 // Filler creates a primitive array whose elements are generated from the seed
-// and not stored, so that it uses no memory until it is written.
+// and not stored, so the array uses no memory until it is written.
 func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
 		h.fail("primitive arrays of %v are not supported", t)
@@ -523,8 +523,8 @@ func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 // Padding is a Filler of bytes.
 func (h *Heap) Padding(n uint32) Ref { return h.Filler(hprof.Byte, n) }
 
-// NoData creates a primitive array without elements, as old versions of Android
-// dumped such arrays.
+// NoData creates a primitive array without elements, in the form in which old
+// versions of Android dumped arrays.
 func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
 	if t == hprof.Object || t.Size(8) == 0 {
 		h.fail("primitive arrays of %v are not supported", t)
@@ -533,8 +533,8 @@ func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
 	return h.add(object{shape: ofCount, element: t, class: h.Array(h.Class(t.String())), count: count})
 }
 
-// Missing creates an object that has an ID but is not in the dump: references
-// to it dangle.
+// Missing creates an object that has an ID but is not in the dump, so
+// references to it dangle.
 func (h *Heap) Missing() Ref {
 	return h.add(object{shape: ofNothing, class: h.byName[objectClass]})
 }
@@ -544,7 +544,7 @@ func (h *Heap) String(s string) Ref {
 	return h.add(object{shape: ofText, class: h.byName[stringClass], text: utf16.Encode([]rune(s))})
 }
 
-// Intern returns the interned string of a text. It is a root on ART.
+// Intern returns the interned string with the given text. It is a root on ART.
 func (h *Heap) Intern(s string) Ref {
 	r, ok := h.interns[s]
 	if !ok {
@@ -555,8 +555,8 @@ func (h *Heap) Intern(s string) Ref {
 	return r
 }
 
-// Len returns the number of described objects, which can be passed to Shallow
-// as a mark.
+// Len returns the number of described objects, which can later be passed to
+// Shallow as a mark.
 func (h *Heap) Len() int { return len(h.objects) }
 
 // Shallow returns the total size, in ART's dump, of the objects described since
@@ -580,9 +580,9 @@ func (h *Heap) Shallow(mark int) (sum int64) {
 	return sum
 }
 
-// Root makes an object, a Ref or *Class, a root. Kinds of roots with a thread
-// use the first thread; see RootOf. HotSpot omits the kinds that only Android
-// has.
+// Root makes an object, a Ref or *Class, a root. Roots of a kind with a thread
+// belong to the first thread; see RootOf. HotSpot omits the kinds that only
+// Android has.
 func (h *Heap) Root(kind hprof.SubTag, object any) {
 	h.rootIn(kind, object, 1, -1)
 }
@@ -607,8 +607,9 @@ type Thread struct {
 	Serial uint32
 }
 
-// Thread creates a running java.lang.Thread. Frames, innermost first, have the
-// form "com.shop.Sync.run(Sync.java:12)"; only HotSpot writes them.
+// Thread creates a running java.lang.Thread. Frames are listed innermost first
+// and have the form "com.shop.Sync.run(Sync.java:12)"; only HotSpot writes
+// them.
 func (h *Heap) Thread(name string, frames ...string) Thread {
 	t := Thread{Serial: uint32(len(h.threads) + 1)}
 	t.Ref = h.New(h.Class("java.lang.Thread"),

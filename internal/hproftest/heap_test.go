@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// forms are all forms in which a heap can be written.
+// forms lists all forms in which a heap can be written.
 var forms = []Form{
 	{}, {IDSize: 8}, {Converted: true}, {Shuffle: true}, {HeapFirst: true, NoEnd: true},
 	{Segments: &Segmentation{Single: true}, Format: hprof.Format101},
@@ -23,7 +23,7 @@ var forms = []Form{
 	{Runtime: HotSpot, Segments: &Segmentation{Single: true}},
 }
 
-// write writes a heap and reads it as a graph.
+// write writes a heap and reads the dump as a graph.
 func write(t *testing.T, h *Heap, f Form) (*Graph, IDs, []byte) {
 	t.Helper()
 	data, ids, err := h.Dump(f)
@@ -38,7 +38,7 @@ func write(t *testing.T, h *Heap, f Form) (*Graph, IDs, []byte) {
 }
 
 // verify checks that the dump contains each object of the heap as described,
-// and otherwise only objects that the runtime adds.
+// and that all other objects are ones that the runtime adds.
 func verify(t *testing.T, h *Heap, f Form, g *Graph, ids IDs) {
 	t.Helper()
 	f = f.withDefaults()
@@ -62,7 +62,7 @@ type verifier struct {
 	known map[hprof.ID]bool
 }
 
-// made reports whether ART adds the object itself: a method table or an object
+// made reports whether ART itself adds the object: a method table, or an object
 // that a class loader holds.
 func (v *verifier) made(n *Node) bool {
 	if v.f.Runtime != ART {
@@ -85,7 +85,7 @@ func (v *verifier) has(o *object) bool {
 	return true
 }
 
-// javaName converts the JVM's names to Java's.
+// javaName converts class names from the JVM's form to Java's.
 func javaName(s string) string {
 	depth := 0
 	for depth < len(s) && s[depth] == '[' {
@@ -370,9 +370,9 @@ func FuzzHeap(f *testing.F) {
 	})
 }
 
-// checkRecords checks rules for the records of every dump: one record per
-// object, a LOAD_CLASS and a name per class, a name per field, and an end
-// record.
+// checkRecords checks rules that the records of every dump must follow: one
+// record per object, a LOAD_CLASS and a name per class, a name per field, and
+// an end record.
 func checkRecords(t *testing.T, f Form, g *Graph, data []byte) {
 	t.Helper()
 	_, records, err := Parse(data)
@@ -413,8 +413,8 @@ func checkRecords(t *testing.T, f Form, g *Graph, data []byte) {
 	}
 }
 
-// TestSameHeapInEachForm checks that the reachable graph does not depend on the
-// form.
+// TestSameHeapInEachForm checks that the reachable graph is the same in all
+// forms.
 func TestSameHeapInEachForm(t *testing.T) {
 	for seed := range uint64(4) {
 		script := []byte{byte(seed), 1}
@@ -550,7 +550,7 @@ func TestShallow(t *testing.T) {
 	}
 }
 
-// TestTwoInOne writes several heaps to one file, with the same IDs.
+// TestTwoInOne writes several heaps with the same IDs to one file.
 func TestTwoInOne(t *testing.T) {
 	one, two := Java(1), Java(1)
 	one.Hold("a.B", "x", one.String("one"))

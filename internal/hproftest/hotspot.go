@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// className returns the name of a class in the runtime's dumps: HotSpot writes
-// a/B, [I and [La/B;.
+// className returns the name of a class as the runtime writes it in dumps:
+// HotSpot writes a/B, [I and [La/B;.
 func (d *dump) className(c *Class) string {
 	if d.Runtime == ART {
 		return c.name
@@ -32,7 +32,7 @@ func jvmName(c *Class) string {
 }
 
 // hotSpotHead writes symbols, classes and the stack traces of threads. Trace
-// number 1 is empty; all objects have it.
+// number 1 is empty; all objects refer to it.
 func (d *dump) hotSpotHead() {
 	frames := d.hotSpotFrames()
 	for _, s := range d.listed {
@@ -148,7 +148,7 @@ func (d *dump) hotSpotString(r Ref, o *object) {
 }
 
 func (d *dump) hotSpotText(id, class hprof.ID, hash, coder uint64, value hprof.ID, data []byte) {
-	// The fields of a String, reversed: hash, coder, value.
+	// These are the fields of a String in reverse order: hash, coder, value.
 	d.buf = d.value(d.buf[:0], hprof.Int, hash)
 	d.buf = d.value(d.buf, hprof.Byte, coder)
 	d.buf = d.value(d.buf, hprof.Object, uint64(value))

@@ -10,7 +10,7 @@ import (
 type javaState struct {
 	// finalizers and cleaners are the newest entries of the respective lists.
 	finalizers, cleaners Ref
-	// registries are the NativeAllocationRegistries by size.
+	// registries holds the NativeAllocationRegistries by size.
 	registries map[int64]Ref
 	main       Thread
 }
@@ -38,7 +38,7 @@ func newHeap(sdk int, seed uint64, harmony bool) *Heap {
 // Main returns the thread main.
 func (h *Heap) Main() Thread { return h.java.main }
 
-// foundation declares the classes that the language needs.
+// foundation declares the classes that the language itself needs.
 func (h *Heap) foundation() {
 	object := h.Declare(objectClass, nil, "art object shadow$_klass_", "art int shadow$_monitor_")
 	object.methods = 11
@@ -110,7 +110,8 @@ func (h *Heap) collections() {
 		"object parent", "boolean color")
 }
 
-// jdkCollections declares the classes in which the JDK differs from Harmony.
+// jdkCollections declares the collection classes of the JDK that differ from
+// Harmony's.
 func (h *Heap) jdkCollections(abstractList, abstractMap *Class) {
 	h.Declare("java.util.ArrayList", abstractList, "object elementData", "int size", "static long serialVersionUID",
 		"static object EMPTY_ELEMENTDATA")
@@ -124,8 +125,8 @@ func (h *Heap) jdkCollections(abstractList, abstractMap *Class) {
 	h.Declare("java.util.HashSet", nil, "object map", "static object PRESENT")
 }
 
-// loaders declares the class loader of the app. On ART, the runtime holds its
-// classes; on HotSpot, a list does.
+// loaders declares the class loader of the app. On ART, the runtime holds the
+// loader's classes; on HotSpot, a list does.
 func (h *Heap) loaders() {
 	dexCache := h.Declare("java.lang.DexCache", nil, "art", "object location", "long dexFile", "int numStrings",
 		"int numResolvedTypes", "long strings", "long resolvedTypes")
@@ -153,7 +154,7 @@ func (h *Heap) loaders() {
 // Loader returns the class loader of the app.
 func (h *Heap) Loader() Ref { return h.loader }
 
-// List is a java.util.ArrayList that can grow.
+// List is a java.util.ArrayList to which elements can be added.
 type List struct {
 	Ref
 	heap  *Heap
@@ -209,7 +210,7 @@ func (h *Heap) LinkedList(elements ...Ref) Ref {
 	return list
 }
 
-// HashMap creates a java.util.HashMap; keys and values alternate.
+// HashMap creates a java.util.HashMap from alternating keys and values.
 func (h *Heap) HashMap(pairs ...Ref) Ref {
 	if h.harmony {
 		return h.harmonyHashMap("java.util.HashMap", "java.util.HashMap$HashMapEntry", pairs)
@@ -233,7 +234,7 @@ func (h *Heap) LinkedHashMap(pairs ...Ref) Ref {
 		Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
 	last := Ref(0)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		// The entries were created consecutively, just before this.
+		// The entries were created consecutively, just before the map.
 		e := h.entryOf(m, pairs[i])
 		h.Set(e, "before", last)
 		if last == 0 {
@@ -297,7 +298,7 @@ func (h *Heap) queue() Ref {
 	return h.New(h.Class("java.lang.ref.ReferenceQueue"), Fields{"lock": h.New(h.Class(objectClass), nil)})
 }
 
-// hashMap creates any of the hash tables with chains.
+// hashMap creates any of the hash tables whose buckets are chains.
 func (h *Heap) hashMap(class, node, value string, f Fields, pairs []Ref) Ref {
 	m := h.New(h.Class(class), f)
 	n := 16
@@ -320,7 +321,7 @@ func (h *Heap) hashMap(class, node, value string, f Fields, pairs []Ref) Ref {
 	return m
 }
 
-// entryOf returns the entry of a key.
+// entryOf returns the entry of a key in a map.
 func (h *Heap) entryOf(m, key Ref) Ref {
 	for _, e := range h.objects[h.get(m, "table")].refs {
 		for ; e != 0; e = h.get(e, "next") {
@@ -346,7 +347,7 @@ func (h *Heap) get(r Ref, name string) Ref {
 	return 0
 }
 
-// hash returns the spread hash code of a key: for a string, it is computed from
+// hash returns the spread hash code of a key. For a string, it is computed from
 // the text; for other objects, it is a generated number.
 func (h *Heap) hash(key Ref) uint32 {
 	if key == 0 {
@@ -379,8 +380,9 @@ func (h *Heap) Phantom(referent Ref) Ref {
 	return h.New(h.Class("java.lang.ref.PhantomReference"), Fields{"referent": referent, "queue": h.queue()})
 }
 
-// Finalizable adds a finalizer to an object: the object is then held by a list
-// of FinalizerReferences, or, in a heap of Java, by a list of Finalizers.
+// Finalizable adds a finalizer to an object. The object is then held by a list
+// of FinalizerReferences or, in a heap created by Java, by a list of
+// Finalizers.
 func (h *Heap) Finalizable(object Ref) {
 	class, head := h.Class("java.lang.ref.Finalizer"), "unfinalized"
 	if h.android.on {

@@ -2,13 +2,13 @@ package hproftest
 
 import "fmt"
 
-// LeakCase is a small dump of an Android app with known kinds of leaks, which
-// Shark reads without an error.
+// LeakCase is a small dump of an Android app with known kinds of leaks. Shark
+// reads it without an error.
 type LeakCase struct {
-	// Name is the same in each run.
+	// Name is the name of the case; it is the same in each run.
 	Name string
-	// Classes are classes whose objects may all be treated as leaking, whether
-	// they leak or not.
+	// Classes lists classes whose objects may all be treated as leaking,
+	// whether they leak or not.
 	Classes []string
 	// Form selects how the dump is written.
 	Form  Form
@@ -16,22 +16,24 @@ type LeakCase struct {
 	make  func(s *scene)
 }
 
-// Heap creates the heap of a case.
+// Heap creates the heap of the case.
 func (c LeakCase) Heap() *Heap {
 	s := newScene(c.phone)
 	c.make(s)
 	return s.Heap
 }
 
-// plainLeak is the class of the simplest leaks. If all of its objects are
-// searched for, paths pass through leaking objects.
+// plainLeak is the class of the simplest leaks. If a test searches for all of
+// its objects, paths pass through leaking objects.
 var plainLeak = []string{"com.example.LeakedActivity"}
 
-// mixes is the number of cases that are mixtures selected by a seed.
+// mixes is the number of cases that are mixtures; a seed determines each of
+// them.
 const mixes = 160
 
-// LeakCases returns dumps with everything that Shark's inspectors, matchers and
-// collection readers treat specially, each on its own and in mixtures.
+// LeakCases returns dumps that contain everything that Shark's inspectors,
+// matchers and collection readers treat specially, each thing on its own and in
+// mixtures.
 func LeakCases() []LeakCase {
 	all := LeakSpecials()
 	for _, shape := range leakShapes() {
@@ -68,8 +70,9 @@ func LeakCases() []LeakCase {
 	return all
 }
 
-// LeakSpecials returns those of LeakCases in which a single rule of leak traces
-// decides: equal paths, priorities, statuses, shared objects, watched objects.
+// LeakSpecials returns those LeakCases in which a single rule of leak traces
+// determines the result: equal paths, priorities, statuses, shared objects,
+// watched objects.
 func LeakSpecials() []LeakCase {
 	var all []LeakCase
 	for _, special := range specialLeaks {
@@ -86,7 +89,7 @@ func LeakSpecials() []LeakCase {
 	return all
 }
 
-// LeakMix returns a mixture of all kinds, selected by a seed.
+// LeakMix returns a mixture of all kinds of leaks, which the seed determines.
 func LeakMix(seed uint64) LeakCase {
 	return LeakCase{
 		Name: fmt.Sprint("mix/", seed), phone: mixPhone(seed), make: mixed, Form: Form{Shuffle: seed%4 == 3},

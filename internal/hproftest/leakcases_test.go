@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestLeakCases checks that there are at least 200 small and complete dumps
-// with different names and bytes, and that they are the same each time.
+// TestLeakCases checks that there are at least 200 small and complete dumps,
+// that their names and bytes are different, and that they are the same each
+// time.
 func TestLeakCases(t *testing.T) {
 	cases := LeakCases()
 	if len(cases) < 200 {

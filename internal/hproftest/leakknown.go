@@ -2,8 +2,8 @@ package hproftest
 
 import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
-// knownLeak is a leak that Shark's AndroidReferenceMatchers contain, on a phone
-// that has the leak, or a similar leak on a phone without the known leak.
+// knownLeak is a leak that Shark's AndroidReferenceMatchers know, on a phone
+// that has this leak, or a similar leak on a phone that does not.
 type knownLeak struct {
 	name  string
 	phone Phone
@@ -140,20 +140,21 @@ var knownLeaks = []knownLeak{
 	}},
 }
 
-// inputMethod lets the only InputMethodManager hold an object.
+// inputMethod makes the only InputMethodManager hold an object.
 func (s *scene) inputMethod(field string, held Ref) {
 	c := s.Class("android.view.inputmethod.InputMethodManager")
 	s.SetStatic(c, "sInstance", s.New(c, Fields{field: held}))
 }
 
-// nativeKnown lets native code hold an object of a class that holds a leak.
+// nativeKnown makes native code hold an object that holds a leak; the object is
+// of the given class.
 func (s *scene) nativeKnown(class string) {
 	s.Root(hprof.SubRootJNIGlobal, s.New(s.class(class, "", "object this$0"), Fields{"this$0": s.leak()}))
 	s.hold(s.leak())
 }
 
-// newActivities lets the ActivityThread hold a chain of new activities, some of
-// which are destroyed.
+// newActivities makes the ActivityThread hold a chain of new activities, some
+// of which are destroyed.
 func (s *scene) newActivities() {
 	record := s.Class("android.app.ActivityThread$ActivityClientRecord")
 	next := "nextIdle"

@@ -24,8 +24,8 @@ func mixPhone(seed uint64) Phone {
 	return p
 }
 
-// mixed fills a heap with paths of shapes in random order, which share objects
-// and reference each other, and with a graph of classes that no inspector
+// mixed adds to a heap paths of shapes in random order, which share objects and
+// reference each other, and a graph of objects of classes that no inspector
 // treats specially.
 func mixed(s *scene) {
 	m := mixer{scene: s, shapes: leakShapes(), pool: []Ref{}}
@@ -45,11 +45,11 @@ func mixed(s *scene) {
 type mixer struct {
 	*scene
 	shapes []leakShape
-	// pool are objects that may be referenced again.
+	// pool holds objects that may be referenced again.
 	pool []Ref
 }
 
-// any returns an existing object, or a leak.
+// any returns an existing object, or a new leak.
 func (m *mixer) any() Ref {
 	if len(m.pool) == 0 {
 		m.pool = append(m.pool, m.leak())
@@ -57,8 +57,8 @@ func (m *mixer) any() Ref {
 	return m.pool[m.rng.IntN(len(m.pool))]
 }
 
-// path creates a root and a chain of shapes that hold each other; the last
-// shape often leaks.
+// path creates a root and a chain of shapes, each of which holds the next one;
+// the last shape often leaks.
 func (m *mixer) path() {
 	at := m.end()
 	m.pool = append(m.pool, at)
@@ -73,8 +73,8 @@ func (m *mixer) path() {
 	root.make(m.scene, at)
 }
 
-// end returns the end of a path: a leaking object, an object with a payload, or
-// an object of another path.
+// end returns the last object of a path: a leaking object, an object with a
+// payload, or an object of another path.
 func (m *mixer) end() Ref {
 	switch m.rng.IntN(6) {
 	case 0:
@@ -96,8 +96,8 @@ func (m *mixer) end() Ref {
 func (m *mixer) shape() leakShape { return m.shapes[m.rng.IntN(len(m.shapes))] }
 
 // soup creates a graph of plain objects with random references, some of which
-// lead to objects of the paths. Some of those objects can only be reached
-// through the graph.
+// lead to objects of the paths. Some objects of the paths can only be reached
+// through this graph.
 func (m *mixer) soup(n int) {
 	if n == 0 {
 		return

@@ -9,8 +9,8 @@ type leakRoot struct {
 	make func(s *scene, held Ref)
 }
 
-// leakRoots are all ways in which a path can begin, including those that Shark
-// ignores.
+// leakRoots lists all ways in which a path can begin, including those that
+// Shark ignores.
 var leakRoots = func() []leakRoot {
 	all := []leakRoot{
 		{"static field of the app", (*scene).hold},

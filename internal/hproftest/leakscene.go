@@ -5,24 +5,26 @@ import (
 	"math/rand/v2"
 )
 
-// scene is the heap of an app from which leaks are composed.
+// scene is the heap of an app to which leaks are added.
 type scene struct {
 	*Heap
 	rng *rand.Rand
-	// legacy selects KeyedWeakReferences of LeakCanary 1 for watched objects: a
-	// heap has only one of the two kinds.
+	// legacy selects the KeyedWeakReferences of LeakCanary 1 for watched
+	// objects: a heap has only one of the two kinds.
 	legacy bool
-	// watched counts the keys.
+	// watched is the number of keys assigned so far.
 	watched int
 	// dead is a destroyed activity and live is an activity that is not
 	// destroyed; both are held only by contexts.
 	dead, live Activity
 }
 
-// newScene creates the heap. The seed determines all random choices in it.
+// newScene creates the heap. The seed determines all random choices in the
+// heap.
 func newScene(p Phone) *scene {
 	s := &scene{Heap: Android(p), rng: rand.New(rand.NewPCG(p.Seed, 0x1ea4))}
-	// Shark fails unless everything that its inspectors read exists.
+	// Everything that Shark's inspectors read must exist, because Shark fails
+	// otherwise.
 	s.Set(s.android.apk, "mReceivers", s.arrayMap().ref)
 	s.widgets()
 	s.animators()
@@ -32,7 +34,7 @@ func newScene(p Phone) *scene {
 }
 
 // widgets declares classes with views and contexts, in addition to the classes
-// of every heap.
+// that every heap has.
 func (s *scene) widgets() {
 	s.Declare("android.app.Dialog", nil, "object mContext", "object mDecor", "object mWindow",
 		"object mOnDismissListener", "boolean mShowing")
@@ -72,8 +74,8 @@ func (s *scene) libraries() {
 		"object mHashMap")
 }
 
-// rename changes the name of a class, or of one of its fields, to the name in
-// other versions.
+// rename changes the name of a class, or of one of its fields, to the name that
+// another version uses.
 func (s *scene) rename(class, field, to string) {
 	c := s.Class(class)
 	if field == "" {
@@ -91,7 +93,7 @@ func (s *scene) rename(class, field, to string) {
 	s.fail("%s has no field %q to rename", class, field)
 }
 
-// class returns a class, which is declared if necessary.
+// class returns the class with the given name, and declares it if necessary.
 func (s *scene) class(name, super string, members ...string) *Class {
 	if c := s.byName[name]; c != nil {
 		return c
@@ -103,7 +105,7 @@ func (s *scene) class(name, super string, members ...string) *Class {
 	return s.Declare(name, parent, members...)
 }
 
-// node creates an object of an app class with one field, which holds another
+// node creates an object of an app class with one field, which holds the given
 // object.
 func (s *scene) node(class, field string, held Ref) Ref {
 	return s.New(s.class(class, "", "object "+field), Fields{field: held})
@@ -126,7 +128,7 @@ func (s *scene) here() Activity {
 }
 
 // leak returns the simplest leaking object: a new destroyed activity. It has no
-// views, so that nothing else leaks.
+// views, so nothing else leaks.
 func (s *scene) leak() Ref {
 	c := s.class("com.example.LeakedActivity", "android.app.Activity")
 	r := s.New(c, Fields{"mDestroyed": true, "mFinished": true, "mApplication": s.android.application})
@@ -137,7 +139,7 @@ func (s *scene) leak() Ref {
 // application returns the Application as a context.
 func (s *scene) application() Ref { return s.android.application }
 
-// watch lets LeakCanary watch an object.
+// watch makes LeakCanary watch an object.
 func (s *scene) watch(object Ref, description string, retained bool) Ref {
 	s.watched++
 	at := int64(-1)
@@ -166,8 +168,7 @@ func (s *scene) hold(held Ref) {
 	s.Hold(fmt.Sprintf("com.example.Registry%d", len(s.classes)), "sHeld", held)
 }
 
-// payload creates data that only one object holds: a list of strings and
-// arrays.
+// payload creates a list of strings and arrays that only one object holds.
 func (s *scene) payload() Ref {
 	l := s.ArrayList(s.String("payload"), s.Bytes(make([]byte, 100)), s.Integer(7))
 	return l.Ref

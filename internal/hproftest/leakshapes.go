@@ -2,11 +2,12 @@ package hproftest
 
 import "fmt"
 
-// leakShape is an object whose status follows from its kind, or which paths
-// pass in a special way. It holds another object, which may be null.
+// leakShape creates an object whose status is determined by its kind, or which
+// paths pass in a special way. The object holds another object, which may be
+// null.
 type leakShape struct {
 	name string
-	// leaks means that the object itself should be gone.
+	// leaks is true if the object itself should no longer exist.
 	leaks bool
 	make  func(s *scene, held Ref) Ref
 }
@@ -91,8 +92,8 @@ var plainShapes = []leakShape{
 	}},
 }
 
-// collectionShapes are the collections; Shark shows most of them without their
-// internals.
+// collectionShapes returns the collections; Shark shows most of them without
+// their internals.
 var collectionShapes = []leakShape{
 	{"ArrayList", false, func(s *scene, held Ref) Ref { return s.ArrayList(s.String("x"), 0, held).Ref }},
 	{"empty ArrayList", false, func(s *scene, held Ref) Ref {
@@ -168,7 +169,7 @@ var collectionShapes = []leakShape{
 		func(s *scene, held Ref) Ref { return s.iterableMap("FastSafeIterableMap", s.String("key"), held) }},
 }
 
-// orString returns an object, or a string in place of null.
+// orString returns the given object, or a string if the object is null.
 func (s *scene) orString(r Ref) Ref {
 	if r == 0 {
 		return s.String("none")
@@ -176,7 +177,7 @@ func (s *scene) orString(r Ref) Ref {
 	return r
 }
 
-// iterableMap creates a map of androidx.arch with two entries.
+// iterableMap creates a map of the package androidx.arch with two entries.
 func (s *scene) iterableMap(class string, key, value Ref) Ref {
 	const prefix = "androidx.arch.core.internal."
 	entry := s.Class(prefix + "SafeIterableMap$Entry")
@@ -186,7 +187,7 @@ func (s *scene) iterableMap(class string, key, value Ref) Ref {
 	return s.New(s.Class(prefix+class), Fields{"mStart": first, "mEnd": last, "mSize": 2})
 }
 
-// contextShapes are the components of apps and their wrappers.
+// contextShapes returns the components of apps and their wrappers.
 var contextShapes = []leakShape{
 	{"activity", false, func(s *scene, held Ref) Ref {
 		r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),
@@ -292,7 +293,7 @@ func (s *scene) decorContext(a Activity, held Ref) Ref {
 		Fields{"mPhoneWindow": a.Window, "mBase": s.application(), "mTheme": held})
 }
 
-// fragmentShapes are fragments of all kinds in all states.
+// fragmentShapes returns fragments of all kinds in all states.
 var fragmentShapes = []leakShape{
 	{"android fragment", false,
 		func(s *scene, held Ref) Ref { return s.fragment(Fragment{Kind: Framework, Tag: "main"}, held) }},
@@ -320,7 +321,7 @@ var fragmentShapes = []leakShape{
 	{"destroyed LifecycleRegistry", false, func(s *scene, held Ref) Ref { return s.lifecycle("DESTROYED", held) }},
 }
 
-// fragment creates a fragment whose mHost is held.
+// fragment creates a fragment whose mHost is the given object.
 func (s *scene) fragment(f Fragment, held Ref) Ref {
 	class := map[FragmentKind]string{
 		AndroidX: "com.example.DetailFragment", Support: "com.example.ListFragment",
@@ -337,7 +338,7 @@ func (s *scene) lifecycle(state string, held Ref) Ref {
 	return r
 }
 
-// viewShapes are views.
+// viewShapes returns views in different states.
 var viewShapes = []leakShape{
 	{"attached view", false, func(s *scene, held Ref) Ref { return s.view(s.here().Content, s.here().Ref, held) }},
 	{"view of a destroyed activity", false,
@@ -402,7 +403,7 @@ var viewShapes = []leakShape{
 	{"editor without a view", false, func(s *scene, held Ref) Ref { return s.editor(0, held) }},
 }
 
-// view creates a text view in a group, or alone.
+// view creates a text view, in a group or without a parent.
 func (s *scene) view(parent, context, held Ref) Ref {
 	r := s.New(s.Class("android.widget.TextView"),
 		Fields{"mContext": context, "mWindowAttachCount": 1, "mID": 0x7f080002, "mTag": held})
@@ -416,7 +417,7 @@ func (s *scene) editor(view, held Ref) Ref {
 	return s.New(s.Class("android.widget.Editor"), Fields{"mTextView": view, "mUndoManager": held})
 }
 
-// windowShapes are windows, dialogs and toasts.
+// windowShapes returns windows, dialogs and toasts.
 var windowShapes = []leakShape{
 	{"window", false, func(s *scene, held Ref) Ref { return s.window(s.here().Ref, false, held) }},
 	{"destroyed window", true, func(s *scene, held Ref) Ref { return s.window(s.application(), true, held) }},
@@ -475,7 +476,7 @@ func (s *scene) toast(shown bool, view, held Ref) Ref {
 	return s.New(s.Class("android.widget.Toast"), Fields{"mContext": s.application(), "mTN": tn})
 }
 
-// loopShapes are threads, queues and messages.
+// loopShapes returns threads, queues and messages.
 var loopShapes = []leakShape{
 	{"message queue", false, func(s *scene, held Ref) Ref { return s.queueOf(false, s.message(0, held, 0)) }},
 	{"quitting message queue", true, func(s *scene, held Ref) Ref { return s.queueOf(true, s.message(0, held, 0)) }},
@@ -540,7 +541,7 @@ func (s *scene) handler(held Ref) Ref {
 	return s.New(s.Class("android.os.Handler"), Fields{"mCallback": held})
 }
 
-// composeShapes are the shapes of Compose.
+// composeShapes returns the shapes of Compose.
 var composeShapes = func() []leakShape {
 	var all []leakShape
 	for _, state := range []string{
@@ -563,7 +564,7 @@ var composeShapes = func() []leakShape {
 		leakShape{"disposed composition", false, composition(true)})
 }()
 
-// otherShapes are the shapes of libraries, and animators.
+// otherShapes returns the shapes of libraries, and animators.
 var otherShapes = []leakShape{
 	{"presenter of Mortar", false, func(s *scene, held Ref) Ref {
 		return s.New(s.class("com.example.ScreenPresenter", "mortar.Presenter"), Fields{"view": held})
@@ -616,8 +617,8 @@ var otherShapes = []leakShape{
 	}},
 }
 
-// knownShapes have a field by which Shark recognizes a library leak on some
-// phones.
+// knownShapes returns shapes with a field by which Shark recognizes a library
+// leak on some phones.
 var knownShapes = []leakShape{
 	{"served view", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.view.inputmethod.InputMethodManager"), Fields{"mNextServedView": held})

@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// specialLeak is a heap in which a single rule of leak traces decides.
+// specialLeak is a heap in which a single rule of leak traces determines the
+// result.
 type specialLeak struct {
 	name  string
 	phone Phone
@@ -297,8 +298,8 @@ var specialLeaks = []specialLeak{
 		s.SetStatic(s.class("leakcanary.internal.InternalLeakCanary", "", "static object version"), "version", "2.14")
 		s.hold(s.leak())
 	}},
-	// Cases in which Shark 2.14 is wrong, or does not support later versions of
-	// libraries.
+	// In these cases, Shark 2.14 returns a wrong result, or does not support
+	// later versions of libraries.
 	{"old connectivity manager", Phone{SDK: 23}, func(s *scene) {
 		c := s.class("android.net.ConnectivityManager", "", "object mContext", "static object sInstance")
 		s.SetStatic(c, "sInstance", s.New(c, Fields{"mContext": s.leak()}))
@@ -392,7 +393,7 @@ func (s *scene) chain(n int, end Ref) Ref {
 	return end
 }
 
-// tree creates a tree with a leak in one of its leaves.
+// tree creates a tree, one of whose leaves holds a leak.
 func (s *scene) tree(depth int, leaf Ref) Ref {
 	c := s.class("com.example.Tree", "", "object right", "object left")
 	if depth == 0 {

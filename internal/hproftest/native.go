@@ -17,9 +17,9 @@ func (h *Heap) nativeClasses() {
 	h.Declare("libcore.util.NativeAllocationRegistry$CleanerThunk", nil, "object this$0", "long nativePtr")
 }
 
-// Native attributes native memory of the given size to an object; the object
-// stores the address pointer. For memory from malloc, the lowest bit of the
-// size is set, as since Android 10.
+// Native attributes native memory of the given size to an object, which stores
+// the pointer address. If the memory is from malloc, the lowest bit of the size
+// is set, as Android has done since version 10.
 func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	if malloced {
 		size |= 1
@@ -40,17 +40,17 @@ func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	h.SetStatic(h.Class("sun.misc.Cleaner"), "first", cleaner)
 }
 
-// Picture is the content of a bitmap. Two pictures with the same Content are
-// equal.
+// Picture is the content of a bitmap. Two pictures with the same value of
+// Content are equal.
 type Picture struct {
 	Width, Height int
 	Content       uint64
-	// Recycled bitmaps have lost their pixels.
+	// Recycled is true if the bitmap was recycled: its pixels no longer exist.
 	Recycled bool
 }
 
-// rgba returns the pixels as Android stores ARGB_8888: red, green, blue, alpha.
-// They form uniform areas, as in most pictures of apps.
+// rgba returns the pixels in the form in which Android stores ARGB_8888: red,
+// green, blue, alpha. They form uniform areas, as in most pictures in apps.
 func (p Picture) rgba() *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, p.Width, p.Height))
 	for y := range p.Height {
@@ -89,8 +89,9 @@ func (h *Heap) bitmapClass() {
 	}
 }
 
-// Bitmap creates an android.graphics.Bitmap as in the heap's API level: before
-// 26 with its pixels in mBuffer, later in registered native memory.
+// Bitmap creates an android.graphics.Bitmap in the form of the heap's API
+// level: before 26, its pixels are in mBuffer; later, they are in registered
+// native memory.
 func (h *Heap) Bitmap(p Picture) Ref {
 	pointer := 0x7200000000 + int64(len(h.android.bitmaps))*0x100
 	b := h.New(h.Class("android.graphics.Bitmap"),
@@ -121,9 +122,9 @@ func (h *Heap) Pointer(bitmap Ref) int64 {
 	return 0
 }
 
-// DumpBitmaps does the same as `am dumpheap -b png` does before the dump: it
-// stores the pictures of all bitmaps as PNGs in the static field
-// Bitmap.dumpData. It requires SDK 35.
+// DumpBitmaps does what `am dumpheap -b png` does before the dump: it stores
+// the pictures of all bitmaps as PNGs in the static field Bitmap.dumpData. It
+// requires SDK 35.
 func (h *Heap) DumpBitmaps() {
 	if h.sdk < 35 {
 		h.fail("bitmaps are dumped from SDK 35 on, this is %d", h.sdk)
@@ -155,13 +156,13 @@ func (h *Heap) Duplicates(s string, n int) List {
 	return l
 }
 
-// Watched is LeakCanary's information about an object.
+// Watched is the information that LeakCanary stores about a watched object.
 type Watched struct {
 	Key, Description string
-	// WatchedAt and RetainedAt are uptimes in ms; RetainedAt is -1 as long as
-	// the object is not expected to be gone.
+	// WatchedAt and RetainedAt are uptimes in milliseconds; RetainedAt is -1 as
+	// long as LeakCanary does not consider the object retained.
 	WatchedAt, RetainedAt int64
-	// Legacy selects LeakCanary 1, which has no times.
+	// Legacy selects LeakCanary 1, which does not store times.
 	Legacy bool
 }
 

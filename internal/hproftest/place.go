@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// ART's spaces on a 64-bit phone: the region space, large objects, and, after
-// the boot image, the zygote's space.
+// These are ART's spaces on a 64-bit phone: the region space, large objects,
+// and, after the boot image, the zygote's space.
 const (
 	regionSpace = 0x12c00000
 	largeSpace  = 0x40000000
@@ -16,14 +16,15 @@ const (
 	// spaces.
 	highLarge = 0xe0000000
 	highImage = 0xf0000000
-	// largeObject is the minimum size at which a primitive array is a large
-	// object (runtime/gc/heap.h, kMinLargeObjectThreshold).
+	// largeObject is the size from which a primitive array is a large object
+	// (runtime/gc/heap.h, kMinLargeObjectThreshold).
 	largeObject = 3 * page
 	page        = 4096
 	align       = 8
 )
 
-// The addresses of HotSpot's heap, with compressed references and on 32 bits.
+// These are the addresses of HotSpot's heap, with compressed references and on
+// 32 bits.
 const (
 	hotSpotHeap   = 0x700000000
 	hotSpotHeap32 = 0x22000000
@@ -69,7 +70,8 @@ func (d *dump) place() error {
 	return nil
 }
 
-// placeAt assigns addresses beginning with the given one, and returns the end.
+// placeAt assigns addresses starting with the given one, and returns the end of
+// the last object.
 func (d *dump) placeAt(at, step hprof.ID, refs []Ref) hprof.ID {
 	for _, r := range refs {
 		o := &d.objects[r]
@@ -118,14 +120,14 @@ func (d *dump) placeHotSpot() error {
 func aligned(n int64) int64 { return (n + align - 1) / align * align }
 
 const (
-	// stringHeader is the size of a String without its characters
+	// stringHeader is the size of a String in bytes, excluding its characters
 	// (mirror/string.h).
 	stringHeader = 16
-	// classHeader is the size of a Class without statics and embedded method
-	// table (mirror/class.h).
+	// classHeader is the size of a Class in bytes, excluding its static fields
+	// and embedded method table (mirror/class.h).
 	classHeader = 120
-	// objectHeader is the size of the class and lock word of each object
-	// (mirror/object.h).
+	// objectHeader is the size in bytes of the class and the lock word of each
+	// object (mirror/object.h).
 	objectHeader = 8
 )
 
@@ -155,8 +157,8 @@ func (d *dump) artSize(o *object) int64 {
 	return header + size*int64(o.count)
 }
 
-// compressed reports whether ART stores a string in bytes: since Android 8, if
-// all characters are between 1 and 127 (mirror/string.h, IsASCII).
+// compressed reports whether ART stores a string in bytes: since Android 8, it
+// does so if all characters are between 1 and 127 (mirror/string.h, IsASCII).
 func (d *dump) compressed(text []uint16) bool {
 	if d.sdk < 26 {
 		return false
@@ -206,7 +208,7 @@ func (c *Class) artSize() int {
 	return at
 }
 
-// addGap divides a gap into aligned parts, the largest first, and adds them.
+// addGap divides a gap into aligned parts, largest first, and adds these parts.
 func addGap(gaps []fieldGap, at, end int) []fieldGap {
 	for at < end {
 		n := 4
@@ -247,7 +249,7 @@ func (c *Class) artClassSize() int {
 	return size + 8*number[8] + 4*number[4] + 2*number[2] + number[1]
 }
 
-// overhead is the size of a class object without its statics and without the
+// overhead is the size of a class object, excluding its static fields and the
 // part that all classes have in common.
 func (c *Class) overhead() int {
 	n := c.artClassSize() - classHeader

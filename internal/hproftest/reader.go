@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Record is a record of a dump, as read by Parse. Heap records have a Sub; the
-// record of their segment precedes them.
+// Record is a record of a dump, as read by Parse. Records inside the heap have
+// a Sub; the record of their segment precedes them.
 type Record struct {
 	// Offset is the record's position; Length is the size of the body of a
 	// record outside the heap.
@@ -19,26 +19,26 @@ type Record struct {
 	Body []byte
 
 	Sub hprof.SubTag
-	// Heap is the ID of the heap in the latest HEAP_DUMP_INFO of this segment,
-	// and Name the string ID of the heap's name.
+	// Heap is the ID of the heap in the latest HEAP_DUMP_INFO of this segment;
+	// Name is the string ID of the heap's name.
 	Heap uint32
 	Name hprof.ID
 	Root hprof.Root
-	// Dump is the content of a CLASS_DUMP.
+	// Dump is the content of a CLASS_DUMP record.
 	Dump hprof.Class
-	// Object is an instance or array; Class is its class, Type the element type
-	// of a primitive array.
+	// Object is the ID of an instance or array; Class is the ID of its class;
+	// Type is the element type of a primitive array.
 	Object, Class hprof.ID
 	Trace, Count  uint32
 	Type          hprof.Type
-	// Data are the field values of an instance or the elements of an array.
+	// Data holds the field values of an instance or the elements of an array.
 	Data []byte
 }
 
 // Parse reads an entire dump in the simplest way, as a second implementation
-// for tests. It trusts the lengths in the file, does not support the exceptions
-// that occur in real dumps, and stops at the first error; it then also returns
-// the preceding records.
+// for tests. It trusts the lengths in the file and does not support the
+// exceptions that occur in real dumps. It stops at the first error and returns
+// the preceding records together with the error.
 func Parse(data []byte) (hprof.Header, []Record, error) {
 	var h hprof.Header
 	format, rest, ok := bytes.Cut(data, []byte{0})

@@ -24,7 +24,7 @@ func lookAt(t *testing.T, h *Heap) look {
 	return look{t, g, ids}
 }
 
-// flag reads a boolean or number.
+// flag reads a field of type boolean or of a numeric type.
 func (l look) flag(object any, name string) uint64 {
 	l.Helper()
 	v, ok := l.Field(l.Of(object), name)
@@ -34,7 +34,7 @@ func (l look) flag(object any, name string) uint64 {
 	return v
 }
 
-// holders returns the classes and fields that hold an object.
+// holders returns the classes and fields that hold the given object.
 func (l look) holders(object any) (out []string) {
 	for _, n := range l.Nodes {
 		if slices.Contains(n.Elements, l.Of(object)) {
@@ -73,8 +73,7 @@ func TestActivities(t *testing.T) {
 			t.Errorf("wrong content of activity %d", l.Of(a.Ref))
 		}
 	}
-	// Apart from objects of its own, only the leak holds the destroyed
-	// activity.
+	// Apart from its own objects, only the leak holds the destroyed activity.
 	without := l.Reachable(l.Of(leak))
 	if without[l.Of(dead)] || without[l.Of(dead.Ref)] || !without[l.Of(alive.Ref)] {
 		t.Errorf("destroyed activity is held by %v", l.holders(dead.Ref))
@@ -301,7 +300,7 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// TestCollections reads the collections the way their own code does.
+// TestCollections reads the collections as their own code does.
 func TestCollections(t *testing.T) {
 	h := Java(3)
 	var elements, pairs []Ref
@@ -402,8 +401,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestGraph checks that brute force on real dumps computes the same numbers as
-// ahat.
+// TestGraph checks that brute force computes the same numbers as ahat for real
+// dumps.
 func TestGraph(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads large dumps")

@@ -12,17 +12,19 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Segmentation selects how a Writer divides the heap into segments.
+// Segmentation determines how a Writer divides the heap into segments.
 type Segmentation struct {
 	// Records and Bytes end a segment when it reaches that size, including its
 	// head; 0 means unlimited.
 	Records, Bytes int
-	// Fit begins a new segment before a record that would make the open segment
-	// longer than Bytes. Otherwise, the segment ends after such a record.
+	// If Fit is true, a new segment begins before a record that would make the
+	// open segment longer than Bytes. Otherwise, the segment ends after such a
+	// record.
 	Fit bool
 	// Single writes one HEAP_DUMP instead of segments. Its length is filled in
-	// at its end if the output can seek; otherwise it is kept in memory until
-	// then. A length above 4 GiB is declared modulo 4 GiB, as in HotSpot.
+	// at the end if the output can seek; otherwise, the HEAP_DUMP is kept in
+	// memory until then. A length above 4 GiB is declared modulo 4 GiB, as in
+	// HotSpot.
 	Single bool
 }
 
@@ -36,31 +38,25 @@ func ARTSegments() Segmentation { return Segmentation{Records: 128, Bytes: 4096}
 func HotSpotSegments() Segmentation { return Segmentation{Bytes: 1 << 20, Fit: true} }
 
 // Writer writes a heap dump record by record, in the order of the calls. It
-// does not check records against each other, so that everything that a Scanner
-// reads can be written. Heap records open a segment if no segment is open; all
+// does not check records against each other, so it can write everything that a
+// Scanner can read. Heap records open a segment if no segment is open; all
 // other records end it.
-//
-// The first error is kept, and everything after it is dropped. A Writer keeps
-// one segment in memory: a record of more than 64 KiB is written directly and
-// is the last of its segment, unless Segmentation.Bytes is larger. Records do
-// not allocate once the buffer has grown. A Writer is not safe for concurrent
-// use.
 type Writer struct {
 	out    io.Writer
 	idSize int
 	policy Segmentation
 
-	// buf are the bytes that have not been written to out yet.
+	// buf holds the bytes that have not been written to out yet.
 	buf []byte
 	// written is the number of bytes written to out.
 	written int64
 
-	// open means that a segment is open; head is the offset of its head in the
+	// open is true if a segment is open; head is the offset of its head in the
 	// dump.
 	open bool
 	head int64
-	// sealed means that the head of the open segment already has the right
-	// length, so that the head may be written to the output.
+	// sealed is true if the head of the open segment already has the final
+	// length, so the head may be written to the output.
 	sealed bool
 	// seeker is used to fill in the head of a single segment later; base is its
 	// position before the first byte.
@@ -68,8 +64,8 @@ type Writer struct {
 	base    int64
 	records int
 
-	// inHeap means that HeapInfo was called since the last EndSegment;
-	// described means that the open segment contains a HEAP_DUMP_INFO.
+	// inHeap is true if HeapInfo was called since the last EndSegment;
+	// described is true if the open segment contains a HEAP_DUMP_INFO.
 	inHeap, described bool
 	heap              uint32
 	heapName          hprof.ID
@@ -86,7 +82,7 @@ const (
 	segmentHead = 9
 )
 
-// NewWriter begins a dump.
+// NewWriter writes the header of a dump and returns a writer of its records.
 func NewWriter(out io.Writer, h hprof.Header) *Writer {
 	w := &Writer{out: out, idSize: h.IDSize, policy: ARTSegments()}
 	if s, ok := out.(io.WriteSeeker); ok {
@@ -112,7 +108,7 @@ func NewWriter(out io.Writer, h hprof.Header) *Writer {
 	return w
 }
 
-// Segment changes the segmentation, beginning with the next segment.
+// Segment changes the segmentation, starting with the next segment.
 func (w *Writer) Segment(s Segmentation) {
 	w.EndSegment()
 	w.policy = s
@@ -132,8 +128,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Close does the same as Flush; later records are errors. It does not write
-// HEAP_DUMP_END, and does not close the output.
+// Close does the same as Flush; writing a record after it is an error. It does
+// not write HEAP_DUMP_END, and does not close the output.
 func (w *Writer) Close() error {
 	err := w.Flush()
 	w.closed = true
@@ -162,8 +158,8 @@ func (w *Writer) spill() {
 	w.buf = w.buf[:0]
 }
 
-// relieve spills the buffer if it is long enough and contains no head that must
-// still change.
+// relieve writes the buffer to the output if it is long enough and does not
+// contain a head that must still change.
 func (w *Writer) relieve() {
 	if len(w.buf) < spillAt || w.open && !w.sealed && (!w.policy.Single || w.seeker == nil) {
 		return
@@ -189,7 +185,7 @@ func (w *Writer) id(v hprof.ID) {
 	w.u4(uint32(v))
 }
 
-// value writes the low bytes of a value whose type must exist.
+// value writes the low bytes of a value; its type must exist.
 func (w *Writer) value(t hprof.Type, v uint64) {
 	if t == hprof.Object {
 		w.id(hprof.ID(v))
@@ -209,8 +205,8 @@ func (w *Writer) value(t hprof.Type, v uint64) {
 
 // Records outside the heap.
 
-// Record writes a record outside the heap unchanged, such as one that was read
-// and has an unknown tag.
+// Record writes a record outside the heap unchanged, for example one with an
+// unknown tag that was read from another dump.
 func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
 	if tag == hprof.TagHeapDump || tag == hprof.TagHeapDumpSegment {
 		w.fail("a record", errors.New("use the methods for heaps"))
@@ -497,7 +493,7 @@ func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 
 // HeapInfo sets the heap of the following objects, by ART's IDs: 0 default, 'A'
 // app, 'I' image, 'Z' zygote. A segment that the Writer begins by itself
-// repeats it.
+// repeats this record.
 func (w *Writer) HeapInfo(heap uint32, name hprof.ID) {
 	if !w.enter(hprof.SubHeapInfo, int64(5+w.idSize)) {
 		return
@@ -591,8 +587,8 @@ func (w *Writer) check(tag hprof.SubTag, t hprof.Type) {
 	}
 }
 
-// Instance writes an INSTANCE_DUMP. data are the values of the class's own
-// fields, then those of its superclass and so on, big-endian.
+// Instance writes an INSTANCE_DUMP. data holds the values of the class's own
+// fields, then those of its superclass, and so on, in big-endian order.
 func (w *Writer) Instance(id hprof.ID, trace uint32, class hprof.ID, data []byte) {
 	if !w.enter(hprof.SubInstance, int64(1+2*w.idSize+8+len(data))) {
 		return
@@ -605,7 +601,7 @@ func (w *Writer) Instance(id hprof.ID, trace uint32, class hprof.ID, data []byte
 	w.relieve()
 }
 
-// ObjectArray writes an OBJECT_ARRAY_DUMP. class is the array class.
+// ObjectArray writes an OBJECT_ARRAY_DUMP. class is the ID of the array class.
 func (w *Writer) ObjectArray(id hprof.ID, trace uint32, class hprof.ID, elements []hprof.ID) {
 	if !w.enter(hprof.SubObjectArray, int64(1+2*w.idSize+8)+int64(len(elements))*int64(w.idSize)) {
 		return
@@ -625,8 +621,8 @@ func (w *Writer) ObjectArray(id hprof.ID, trace uint32, class hprof.ID, elements
 	w.relieve()
 }
 
-// PrimitiveArray writes a PRIMITIVE_ARRAY_DUMP. data are its elements,
-// big-endian.
+// PrimitiveArray writes a PRIMITIVE_ARRAY_DUMP. data holds its elements in
+// big-endian order.
 func (w *Writer) PrimitiveArray(id hprof.ID, trace uint32, t hprof.Type, data []byte) {
 	size := w.elementSize(t)
 	if size == 0 || len(data)%size != 0 {
@@ -647,8 +643,8 @@ func (w *Writer) PrimitiveArray(id hprof.ID, trace uint32, t hprof.Type, data []
 }
 
 // PrimitiveArrayFrom writes a PRIMITIVE_ARRAY_DUMP of count elements that are
-// read from r, big-endian. It is an error if r ends early; the dump is then
-// truncated.
+// read from r in big-endian order. If r ends early, the Writer fails and the
+// dump is truncated.
 func (w *Writer) PrimitiveArrayFrom(id hprof.ID, trace uint32, t hprof.Type, count uint32, r io.Reader) {
 	size := w.elementSize(t)
 	if !w.array(id, trace, t, int64(count), size) {
@@ -692,8 +688,8 @@ func (w *Writer) array(id hprof.ID, trace uint32, t hprof.Type, count int64, siz
 	return true
 }
 
-// elementSize returns the size of an element, or 0 for types that no primitive
-// array has.
+// elementSize returns the size of an element in bytes, or 0 for types of which
+// there are no primitive arrays.
 func (w *Writer) elementSize(t hprof.Type) int {
 	if t == hprof.Object {
 		return 0

@@ -19,7 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// script determines a sequence of calls; after its end all bytes are zero.
+// script determines a sequence of calls; after the end of the script, all bytes
+// are zero.
 type script struct{ rest []byte }
 
 func (s *script) byte() byte {
@@ -52,7 +53,7 @@ type author struct {
 	// heap and name are the heap of the next object.
 	heap uint32
 	name hprof.ID
-	// ends counts calls that must end a segment.
+	// ends is the number of calls that must end a segment.
 	ends int
 }
 
@@ -261,7 +262,7 @@ func naiveModified(s string) (out string) {
 	return out
 }
 
-// policies are all segmentations.
+// policies lists all segmentations.
 var policies = []hproftest.Segmentation{
 	hproftest.ARTSegments(), hproftest.HotSpotSegments(), {}, {Single: true}, {Bytes: 300, Fit: true}, {Records: 3},
 	{Bytes: 200, Records: 5}, {Bytes: 100_000},
@@ -306,7 +307,7 @@ func plain(records []hproftest.Record) (out []hproftest.Record) {
 	return out
 }
 
-// checkCut checks the segments against the segmentation.
+// checkCut checks that the segments of a dump match the segmentation.
 func checkCut(t *testing.T, p hproftest.Segmentation, records []hproftest.Record, ends int) {
 	t.Helper()
 	segments := 0
@@ -556,7 +557,7 @@ func TestWriterStrings(t *testing.T) {
 	}
 }
 
-// limited fails after a number of bytes.
+// limited is a writer that fails after the given number of bytes.
 type limited struct{ left int }
 
 var errFull = errors.New("no space")
@@ -719,7 +720,7 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// largest records the size of the largest write.
+// largest is a writer that records the size of the largest write.
 type largest struct{ n *int }
 
 func (l *largest) Write(b []byte) (int, error) {
