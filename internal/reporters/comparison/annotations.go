@@ -4,22 +4,23 @@ import "github.com/leakgate/leakgate/internal/text"
 
 // LineNote is an annotation on a line of a file, for a GitHub check run.
 type LineNote struct {
-	// Path is the path of a file in the repository; Line counts from 1.
+	// Path is the path of the file relative to the repository; Line counts from
+	// 1.
 	Path string
 	Line int
 	// Title and Message are plain text.
 	Title   string
 	Message string
-	// Level is failure for leaks that fail the gate and warning for others; if
-	// the rules are informational, it is notice.
+	// Level is "failure" for leaks that fail the gate and "warning" for others;
+	// if the rules are informational, it is "notice".
 	Level string
 }
 
-// maxAnnotations bounds the annotations of a check run.
+// maxAnnotations is the maximum number of annotations of a check run.
 const maxAnnotations = 500
 
 // Annotations returns a note for each leak that is worse and whose suspect is
-// declared in a known file, failures first.
+// declared in a known file. Failures come first.
 func Annotations(c *Comparison) []LineNote {
 	c = c.published()
 	var fails, others []LineNote

@@ -12,21 +12,21 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The bounds of a comparison that is read from a file.
+// These are the bounds of a comparison that is read from a file.
 const (
-	// maxText bounds each text in characters.
+	// maxText is the maximum length of each text, in characters.
 	maxText = 1000
-	// maxBytes and maxCount bound numbers: 16 TB, and the largest count that
-	// fits an int on every platform.
+	// maxBytes and maxCount are the maximum values of numbers: 16 TB, and the
+	// largest count that fits into an int on every platform.
 	maxBytes = 1 << 44
 	maxCount = 1 << 30
-	// maxWarnings bounds the warnings, including those of Read.
+	// maxWarnings is the maximum number of warnings, including those of Read.
 	maxWarnings = 100
-	// maxList bounds the lists that maxLists does not name.
+	// maxList is the maximum length of the lists that maxLists does not name.
 	maxList = 500
 )
 
-// maxLists bounds lists by name.
+// maxLists contains the maximum lengths of lists by name.
 var maxLists = map[string]int{
 	"leaks": 10_000, "reasons": 10_000, "processes": 1000, "warnings": maxWarnings, "suspects": 20, "owners": 20,
 	"classes": 50, "fingerprints": 100,
@@ -37,9 +37,10 @@ var nullable = map[string]bool{"base_reachable_bytes": true}
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// bound makes each text of a comparison printable and truncates texts and lists
-// to their bounds, with a warning. A number or time that is out of range is an
-// error. It visits the fields by reflection, so that no field can be forgotten.
+// bound makes each text of a comparison printable. Texts and lists that exceed
+// their bounds are truncated, with a warning. A number or time that is out of
+// range is an error. The fields are visited by reflection, so no field can be
+// forgotten.
 func bound(c *Comparison) error {
 	b := &bounder{}
 	listed := len(c.Leaks)
@@ -72,14 +73,14 @@ func listBound(name string) int {
 }
 
 type bounder struct {
-	// texts counts the truncated texts; lists contains the names of the
+	// texts is the number of truncated texts; lists contains the names of the
 	// truncated lists.
 	texts int
 	lists map[string]bool
 }
 
-// visit bounds a value; name is the name of its field, or of the list or object
-// that contains it.
+// visit applies the bounds to a value; name is the name of its field, or of the
+// list or object that contains it.
 func (b *bounder) visit(v reflect.Value, name string) error {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -119,7 +120,7 @@ func (b *bounder) fields(v reflect.Value, name string) error {
 	return nil
 }
 
-// boundTime rejects years that no phone or repository can have.
+// boundTime rejects years that cannot occur on a phone or in a repository.
 func boundTime(v reflect.Value, name string) error {
 	t, _ := v.Interface().(time.Time)
 	if t.IsZero() {
@@ -149,11 +150,11 @@ func (b *bounder) list(v reflect.Value, name string) error {
 	return nil
 }
 
-// maxReasons bounds the number of different reasons of deaths.
+// maxReasons is the maximum number of different reasons of deaths.
 const maxReasons = 50
 
-// counts bounds a map of counts. If two reasons become equal when they are made
-// printable, their counts are added up.
+// counts applies the bounds to a map of counts. If two reasons become equal
+// when they are made printable, their counts are added up.
 func (b *bounder) counts(v reflect.Value, name string) error {
 	in, ok := v.Interface().(map[string]int)
 	if !ok {
@@ -187,8 +188,9 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// normalize converts empty lists to the form in which they are read back: nil
-// if an empty list is not written, otherwise a non-nil empty list.
+// normalize converts empty lists to the form in which they are read back: a
+// list that is not written if it is empty becomes nil, any other list becomes
+// non-nil and empty.
 func normalize(v reflect.Value, tag string) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -11,15 +11,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// defaultFile is the file in which a leak is reported if its own file is
-// unknown.
+// defaultFile is the file in which a leak is reported if the file that declares
+// its suspect is unknown.
 const defaultFile = "leakgate.yaml"
 
-// maxCodeQuality bounds the entries of a report, because GitLab compares all of
-// them with the entries of the target branch.
+// maxCodeQuality is the maximum number of entries in a report, because GitLab
+// compares all of them with the entries of the target branch.
 const maxCodeQuality = 5000
 
-// codeQualityIssue is an entry of GitLab's code quality report:
+// codeQualityIssue is an entry in GitLab's code quality report:
 // https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
 type codeQualityIssue struct {
 	Description string              `json:"description"`
@@ -45,8 +45,8 @@ func WriteCodeQuality(w io.Writer, c *Comparison, file string) error {
 	seen := map[string]bool{}
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
-		// One leak on two devices is one entry, because GitLab needs unique
-		// fingerprints.
+		// A leak that occurs on two devices is reported as one entry, because
+		// GitLab needs unique fingerprints.
 		id := r.fingerprint()
 		if !r.Fails || seen[id] || len(issues) == maxCodeQuality {
 			continue
@@ -68,8 +68,8 @@ func WriteCodeQuality(w io.Writer, c *Comparison, file string) error {
 
 func fallback(file string) string { return cmp.Or(repositoryPath(file), defaultFile) }
 
-// fingerprint returns the same value for the same leak of a process in every
-// run.
+// fingerprint returns a value that is the same for the same leak of a process
+// in every run.
 func (r *Row) fingerprint() string {
 	sum := sha256.Sum256([]byte("leakgate/1\x00" + r.Process + "\x00" + r.Type + "\x00" + r.Key))
 	return hex.EncodeToString(sum[:20])

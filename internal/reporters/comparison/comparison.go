@@ -2,48 +2,50 @@ package comparison
 
 import "time"
 
-// Schema names the format of gate.json (docs/formats/gate.md).
+// Schema is the name of the format of gate.json (docs/formats/gate.md).
 const Schema = "leakgate.gate/1"
 
-// FileName is the name of the comparison's file in a run directory.
+// FileName is the name of the file in a run directory that contains the
+// comparison.
 const FileName = "gate.json"
 
 // Comparison is the result of the gate for one run.
 type Comparison struct {
 	Schema string `json:"schema"`
 	Tool   string `json:"tool"`
-	// Verdict is pass, fail or neutral; Text explains it in one sentence.
+	// Verdict is pass, fail or neutral; Text describes it in one sentence.
 	Verdict Result `json:"verdict"`
 	Text    string `json:"text"`
-	// Judged reports whether the run has enough evidence to be judged;
-	// Informational that the rules are only reported and never fail the gate.
+	// Judged reports whether the run has enough evidence to be judged.
+	// Informational reports whether rules are only reported and never fail the
+	// gate.
 	Judged        bool `json:"judged"`
 	Informational bool `json:"informational,omitempty"`
 	// ExitCode is the exit code of the gate.
 	ExitCode int `json:"exit_code"`
-	// Reasons are the violated rules, each with what violates it.
+	// Reasons lists the violated rules, each with what violates it.
 	Reasons []Reason `json:"reasons"`
 	Base    Base     `json:"base"`
 	Head    Head     `json:"head"`
-	// Processes are the processes of the run, sorted by name.
+	// Processes lists the processes of the run, sorted by name.
 	Processes []ProcessRow `json:"processes"`
 	// Leaks are sorted: failures first, then by status and bytes.
 	Leaks []Row `json:"leaks"`
-	// LeaksOmitted counts the leaks beyond the limit of the list.
+	// LeaksOmitted is the number of leaks that exceed the limit of the list.
 	LeaksOmitted int      `json:"leaks_omitted,omitempty"`
 	Warnings     []string `json:"warnings"`
-	// Unfailed holds the verdict, exit code and text that the run would have if
-	// every rule held. They apply if a second run does not confirm the reasons.
-	// It is nil in a comparison that was read from a file.
+	// Unfailed contains the verdict, exit code and text that the run would have
+	// if no rule were violated. They apply if a second run does not confirm the
+	// reasons. Unfailed is nil in a comparison that was read from a file.
 	Unfailed *Comparison `json:"-"`
 }
 
-// Result is the outcome of the gate.
+// Result is the result of the gate.
 type Result string
 
-// The verdicts. Neutral means that no rule is violated, but either the run was
-// not compared (there is no baseline, or nothing could be judged) or the rules
-// are informational.
+// These are the verdicts. Neutral means that no rule is violated, but either
+// the run was not compared (there is no baseline, or nothing could be judged)
+// or the rules are informational.
 const (
 	Pass    Result = "pass"
 	Fail    Result = "fail"
@@ -56,41 +58,41 @@ type Reason struct {
 	// new == 0".
 	Rule    string `json:"rule"`
 	Process string `json:"process"`
-	// Key is the key of the leak, "" if the rule is not about a leak.
+	// Key is the key of the leak; "" if the rule does not concern a leak.
 	Key  string `json:"key"`
 	Text string `json:"text"`
 }
 
-// Base is what the run was compared with.
+// Base describes what the run was compared with.
 type Base struct {
-	// Runs counts the earlier runs. Observed counts the failed runs among them,
-	// which are used only to excuse the leaks that they show.
+	// Runs is the number of earlier runs. Observed is the number of failed runs
+	// among them, which are used only to excuse the leaks that they show.
 	Runs     int `json:"runs"`
 	Observed int `json:"observed"`
-	// Commit, Branch and Time (its start) describe the newest run; Behind is
-	// how many commits it is behind the merge base of head, nil if unknown.
+	// Commit, Branch and Time (of the start) describe the newest run. Behind is
+	// how many commits it is behind the merge base of head; nil if unknown.
 	Commit string    `json:"commit,omitempty"`
 	Branch string    `json:"branch,omitempty"`
 	Time   time.Time `json:"time,omitzero"`
 	Behind *int      `json:"behind"`
-	// Pinned is the name of the release that the run is also compared with, ""
-	// if there is no such release; PinnedRuns is the number of its runs.
+	// Pinned is the name of the release with which the run is also compared; ""
+	// if there is none. PinnedRuns is the number of its runs.
 	Pinned     string `json:"pinned,omitempty"`
 	PinnedRuns int    `json:"pinned_runs,omitempty"`
-	// Store is where the baseline is kept, without credentials.
+	// Store is the address of the baseline, without credentials.
 	Store string `json:"store,omitempty"`
 	// Incomparable is the reason why no run of the baseline is compared with
 	// this run, such as "different workload" or "the baseline has only this
-	// run". It is "" if some runs are compared, or if there are no base runs.
+	// run". It is "" if any runs are compared, or if there are no base runs.
 	Incomparable string `json:"incomparable,omitempty"`
 	// Others is the number of baseline runs that were not compared for that
 	// reason.
 	Others int `json:"other_runs,omitempty"`
 }
 
-// Head is the judged run.
+// Head describes the judged run.
 type Head struct {
-	// Run is the name of its directory; "" if only heap dumps were judged.
+	// Run is the name of the run directory; "" if only heap dumps were judged.
 	Run         string    `json:"run,omitempty"`
 	Started     time.Time `json:"started,omitzero"`
 	App         string    `json:"app"`
@@ -99,7 +101,7 @@ type Head struct {
 	Commit      string    `json:"commit,omitempty"`
 	Branch      string    `json:"branch,omitempty"`
 	PullRequest int       `json:"pull_request,omitempty"`
-	// Workload describes what was done in each loop; Duration is in seconds.
+	// Workload describes what each loop did; Duration is in seconds.
 	Workload string      `json:"workload,omitempty"`
 	Duration float64     `json:"duration_s,omitempty"`
 	Devices  []DeviceRow `json:"devices"`
@@ -114,23 +116,24 @@ type DeviceRow struct {
 	Emulator bool   `json:"emulator,omitempty"`
 }
 
-// ProcessRow is one process of the run: what was judged and by which evidence.
+// ProcessRow is one process of the run, with the evidence by which it was
+// judged.
 type ProcessRow struct {
 	Device  string `json:"device,omitempty"`
 	Process string `json:"process"`
-	// Dumps is the number of heap dumps at marks that were compared, Settled
-	// reports that the app was idle before each, and Loops is the number of
-	// loops between the first and the last.
+	// Dumps is the number of heap dumps at marks that were compared. Settled
+	// reports whether the app was idle before each of them. Loops is the number
+	// of loops between the first and the last.
 	Dumps   int     `json:"dumps"`
 	Settled bool    `json:"settled"`
 	Loops   float64 `json:"loops"`
-	// Reachable is the reachable heap in bytes at each dump; BaseReachable is
-	// its minimum and maximum in the base runs after the same number of loops,
-	// nil if unknown.
+	// Reachable is the size of the reachable heap in bytes at each dump.
+	// BaseReachable is its minimum and maximum in the base runs after the same
+	// number of loops; nil if unknown.
 	Reachable     []int64 `json:"reachable_bytes"`
 	BaseReachable []int64 `json:"base_reachable_bytes"`
-	// Gate is the verdict of the run on the process. Trend is the result of its
-	// trend, or the reason why its trend was not judged. Judged reports that
+	// Gate is the run's verdict on the process. Trend is the result of its
+	// trend, or the reason why its trend was not judged. Judged reports whether
 	// its dumps or its trend were judged.
 	Gate   string `json:"gate"`
 	Trend  string `json:"trend"`
@@ -147,13 +150,13 @@ type Row struct {
 	// value that grows with each loop of a trip), or trend (the growth of a
 	// process).
 	Type string `json:"type"`
-	// Class is the class of most of the objects. Classes has all classes in
-	// base and head, the most frequent first.
+	// Class is the class of most objects. Classes lists all classes in base and
+	// head, the most frequent first.
 	Class   string        `json:"class"`
 	Classes []ClassCounts `json:"classes,omitempty"`
-	// Key does not change between builds. MovedFrom is its key in the base if
-	// something else holds the objects now; MovedClass is the class that leaked
-	// there if it differs.
+	// Key does not change between builds. MovedFrom is the key in the base if
+	// another reference holds the objects now. MovedClass is the class that
+	// leaked there, if it differs.
 	Key        string `json:"key"`
 	MovedFrom  string `json:"moved_from,omitempty"`
 	MovedClass string `json:"moved_class,omitempty"`
@@ -168,47 +171,48 @@ type Row struct {
 	// Evidence describes the measurements that show the leak.
 	Evidence string `json:"evidence"`
 	Status   Status `json:"status"`
-	// Fails reports whether the leak is a reason of the verdict; StatusReason
+	// Fails reports whether the leak is a reason for the verdict; StatusReason
 	// explains its status.
 	Fails        bool   `json:"fails"`
 	StatusReason string `json:"status_reason,omitempty"`
-	// PerLoop is the number of objects that each loop leaks (for trends, MB);
-	// nil if unknown.
+	// PerLoop is the number of objects that each loop leaks (for trends, the
+	// growth in MB); nil if unknown.
 	PerLoop Sides `json:"per_loop"`
 	// BytesEach is the retained size of one object: retained bytes divided by
 	// the number of objects.
 	BytesEach Sides `json:"bytes_each"`
-	// BaseBytes and HeadBytes are the bytes that all objects together retain
-	// after the last loop.
+	// BaseBytes and HeadBytes are the number of bytes that all objects together
+	// retain after the last loop.
 	BaseBytes int64 `json:"base_bytes"`
 	HeadBytes int64 `json:"head_bytes"`
 	// Counts and Bytes are the values of head at each mark.
 	Counts []int64 `json:"counts_at_marks,omitempty"`
 	Bytes  []int64 `json:"bytes_at_marks,omitempty"`
-	// Trace is the path from the GC root, in lines. Suspects are references on
-	// that path, at least one of which must change, the nearest to the GC root
-	// first.
+	// Trace contains the lines of the path from the GC root. Suspects are
+	// references on that path, at least one of which must change; the one
+	// nearest to the GC root is first.
 	Trace    []string  `json:"trace,omitempty"`
 	Suspects []Suspect `json:"suspects,omitempty"`
 	// Owners are the code owners of the file of the first suspect.
 	Owners []string `json:"owners,omitempty"`
-	// FirstSeen is the earliest base run that had the leak.
+	// FirstSeen is the earliest base run that contained the leak.
 	FirstSeen *Sighting `json:"first_seen,omitempty"`
 	// Accepted records who accepted the leak, why and until when.
 	Accepted *Acceptance `json:"accepted,omitempty"`
 	// Pinned describes how the leak compares with the pinned release if it is
-	// worse than in that release, otherwise "".
+	// worse than in that release; "" otherwise.
 	Pinned string `json:"pinned,omitempty"`
 }
 
-// Sides holds the values of one figure in base and head; nil if unknown.
+// Sides holds the values of one figure in base and head; a value is nil if it
+// is unknown.
 type Sides struct {
 	Base *float64 `json:"base"`
 	Head *float64 `json:"head"`
 }
 
-// ClassCounts is a class of a leak and the number of its objects that leak at
-// the end.
+// ClassCounts is a class of a leak with the number of its objects that are
+// leaked at the end.
 type ClassCounts struct {
 	Class string `json:"class"`
 	Base  int64  `json:"base"`
@@ -220,17 +224,17 @@ type Suspect struct {
 	// Class is the class that declares Field.
 	Class string `json:"class"`
 	Field string `json:"field"`
-	// File and Line are its position in the checkout; File is "" if it was not
+	// File and Line are its position in the checkout. File is "" if it was not
 	// found, or was found in several files.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Changed reports whether the pull request changes the file, Added whether
-	// it adds the line; nil if unknown.
+	// Changed reports whether the pull request changes the file; Added reports
+	// whether it adds the line. Both are nil if unknown.
 	Changed *bool `json:"changed,omitempty"`
 	Added   *bool `json:"added,omitempty"`
 }
 
-// Sighting is a commit at which a leak was seen.
+// Sighting identifies a commit at which a leak was seen.
 type Sighting struct {
 	Commit string    `json:"commit"`
 	Time   time.Time `json:"time"`
@@ -245,10 +249,11 @@ type Acceptance struct {
 	Expired bool   `json:"expired,omitempty"`
 }
 
-// Status is how a leak compares with the base.
+// Status is the result of comparing a leak with the base.
 type Status string
 
-// The statuses. docs/formats/gate.md describes how each is decided.
+// These are the statuses. docs/formats/gate.md describes how each is
+// determined.
 const (
 	New       Status = "new"
 	Grown     Status = "grown"
@@ -260,7 +265,7 @@ const (
 	Transient Status = "transient"
 	Shrunk    Status = "shrunk"
 	Gone      Status = "gone"
-	// A Present leak is in head, and there is no base to compare it with.
+	// A Present leak is in head, but there is no base to compare it with.
 	Present Status = "present"
 )
 

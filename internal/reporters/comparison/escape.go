@@ -52,7 +52,7 @@ func (m markup) code(s string, n int) string {
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
 	if m == inCell {
 		// A pipe after a backslash does not end the cell. The backslash is
-		// removed, also within code and after another backslash.
+		// removed, even within code and after another backslash.
 		s = strings.ReplaceAll(s, "|", `\|`)
 	}
 	return fence + s + fence
@@ -73,15 +73,15 @@ func longestRun(s string, c byte) int {
 }
 
 // prose escapes the first n characters of a text that people wrote or that
-// contains names: words and numbers stay unchanged, and everything else becomes
-// code.
+// contains names: words and numbers stay unchanged, and everything else is put
+// in code spans.
 func (m markup) prose(s string, n int) string {
 	words := strings.Fields(text.Head(s, n))
 	if m == onTerminal {
 		return strings.Join(words, " ")
 	}
 	if len(words) == 1 && digits.MatchString(words[0]) {
-		return m.code(words[0], maxText) // a full stop after it would turn it into a list number
+		return m.code(words[0], maxText) // a full stop after it would make it a list number
 	}
 	for i, w := range words {
 		words[i] = m.word(w, i == 0)
@@ -169,7 +169,8 @@ func address(s string) string {
 
 var wholeCommit = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 
-// fileAddress returns the URL of a line of a file in the repository, or "".
+// fileAddress returns the URL of a line of a file in the repository, or "" if
+// there is none.
 func fileAddress(repo, sha, file string, line int) string {
 	repo, file = address(strings.TrimSuffix(repo, "/")), repositoryPath(file)
 	if repo == "" || file == "" || !wholeCommit.MatchString(sha) || strings.ContainsAny(repo, "?#") {
@@ -197,8 +198,8 @@ func escapedPath(file string) string {
 	return b.String()
 }
 
-// repositoryPath returns the path of a file within a repository, or "" if the
-// path leads outside.
+// repositoryPath returns the path of a file within the repository, or "" if the
+// path leads out of it.
 func repositoryPath(file string) string {
 	if file == "" || file == "." || path.IsAbs(file) || path.Clean(file) != file || strings.HasPrefix(file, "../") ||
 		file == ".." || strings.ContainsAny(file, `\:`) || text.Printable(file) != file {

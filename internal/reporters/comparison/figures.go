@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The types of rows and their units, as in gate.json.
+// These are the types of rows and their units, as in gate.json.
 const (
 	whatLeak     = "leak"
 	whatTrend    = "trend"
@@ -27,7 +27,7 @@ const (
 	unitRun   = "run"
 )
 
-// The maximum lengths of texts within a line, in characters.
+// These are the maximum lengths of texts within a line, in characters.
 const (
 	maxName     = 80
 	maxSentence = 300
@@ -39,12 +39,12 @@ func (r *Row) worse() bool {
 }
 
 // shown reports whether a row belongs in the main table. A leak whose holder
-// changed is shown if its class differs too, since it may be another leak.
+// changed is shown if its class also differs, because it may be another leak.
 func (r *Row) shown() bool {
 	return r.Fails || r.worse() || r.Status == Moved && r.MovedClass != "" || r.Pinned != ""
 }
 
-// name returns what leaks, as one word if possible.
+// name returns the name of what leaks, as one word if possible.
 func (r *Row) name() string {
 	switch {
 	case r.Type == whatTrend:
@@ -55,7 +55,7 @@ func (r *Row) name() string {
 	return cmp.Or(r.Class, r.Key)
 }
 
-// kind returns the kind of problem that a row describes, if it is not a leak of
+// kind returns the kind of problem that a row describes, unless it is a leak of
 // Java objects.
 func (r *Row) kind() string {
 	switch r.Type {
@@ -92,8 +92,8 @@ func simpleName(class string) string {
 	return class
 }
 
-// shortKey returns the key as commands accept it: hashes by their first 8
-// digits.
+// shortKey returns the key in a form that commands accept: hashes are shortened
+// to their first 8 digits.
 func (r *Row) shortKey() string {
 	if len(r.Key) > 8 && wholeCommit.MatchString(r.Key) {
 		return r.Key[:8]
@@ -108,15 +108,15 @@ func shortCommit(sha string) string {
 	return sha
 }
 
-// figure is a value of base and head as displayed; base is "" if it adds no
-// information.
+// figure contains the displayed values of base and head; base is "" if it adds
+// no information.
 type figure struct{ base, head string }
 
-// noticeable is the smallest factor by which two values must differ for both to
+// noticeable is the minimum factor by which two values must differ for both to
 // be shown. The gate uses the same factor to call an object heavier.
 const noticeable = 1.25
 
-// figureOf shows both sides if they differ, or if the row's status refers to
+// figureOf returns both sides if they differ, or if the row's status refers to
 // them.
 func figureOf(s Sides, about bool, format func(float64) string) figure {
 	if s.Head == nil {
@@ -133,8 +133,8 @@ func figureOf(s Sides, about bool, format func(float64) string) figure {
 	return f
 }
 
-// left returns the number of objects that each loop leaks, or that 1,000 events
-// leak, or the growth in MB per hour.
+// left returns the number of objects that each loop or 1,000 events leak, or
+// the growth in MB per hour.
 func (r *Row) left() figure {
 	s := r.PerLoop
 	if r.Status == New && s.Base == nil && s.Head != nil {
@@ -148,7 +148,7 @@ func (r *Row) left() figure {
 	return figureOf(s, about, func(x float64) string { return number(x * scale) })
 }
 
-// each returns the bytes that one object retains.
+// each returns the number of bytes that one object retains.
 func (r *Row) each() figure {
 	return figureOf(r.BytesEach, r.Status == Heavier, func(x float64) string { return size(x) })
 }
@@ -177,7 +177,8 @@ func number(x float64) string {
 	return strconv.FormatFloat(roundDigits(x), 'f', -1, 64)
 }
 
-// size is text.Size for computed sizes, which may exceed any real memory.
+// size is like text.Size, but for computed sizes, which may exceed any real
+// memory.
 func size(x float64) string { return text.Size(int64(max(0, min(x, 1<<49)))) }
 
 func sign(x float64) float64 {
@@ -196,7 +197,8 @@ func roundDigits(x float64) float64 {
 	return rounded
 }
 
-// now returns the bytes that all objects of a row retain after the last loop.
+// now returns the number of bytes that all objects of a row retain after the
+// last loop.
 func (r *Row) now() string {
 	if r.HeadBytes == 0 {
 		return ""
@@ -204,7 +206,7 @@ func (r *Row) now() string {
 	return text.Size(r.HeadBytes)
 }
 
-// burden is the additional cost of a row compared with the base.
+// burden is how much more a row costs than in the base.
 type burden struct {
 	row *Row
 	// extra is in bytes per loop or event, or in MB per hour; formula describes
@@ -213,9 +215,9 @@ type burden struct {
 	formula string
 }
 
-// burdenOf returns the cost of a row, nil if it is unknown or zero. Objects
-// whose number is constant after the first marks do not accumulate in further
-// loops.
+// burdenOf returns the cost of a row; nil if it is unknown or zero. Objects
+// whose number stays constant after the first marks do not accumulate in
+// further loops.
 func burdenOf(r *Row) *burden {
 	if r.Unit == unitRun || r.PerLoop.Head == nil || r.Type != whatTrend && r.Type != whatMeasure && !rises(r.Counts) {
 		return nil
@@ -251,8 +253,8 @@ func rises(counts []int64) bool {
 	return len(counts) > 1
 }
 
-// unjudged returns the leaks of the base that leave more objects in each loop
-// now, if there are too few base runs to judge that growth.
+// unjudged returns the leaks of the base of which each loop now leaves more
+// objects, if there are too few base runs to judge this growth.
 func (c *Comparison) unjudged() []*Row {
 	var out []*Row
 	for i := range c.Leaks {
@@ -269,7 +271,8 @@ func (c *Comparison) unjudged() []*Row {
 	return out
 }
 
-// pending describes what is not yet judged about a leak that unjudged returned.
+// pending describes what cannot yet be judged about a leak that unjudged
+// returned.
 func (r *Row) pending(m markup) string {
 	scale, per, arrow := 1.0, perUnit(unitLoop), "→"
 	switch {
@@ -305,8 +308,8 @@ func formula(unit string, head, base, each, was float64) string {
 	return fmt.Sprintf("%s %s at %s each, previously %s at %s", left, per, now, number(base), size(was))
 }
 
-// judgedRows returns the rows that the sentence about the cost covers: those
-// that fail, or else those that are worse.
+// judgedRows returns the rows to which the sentence about the cost applies:
+// those that fail, or else those that are worse.
 func (c *Comparison) judgedRows() []*Row {
 	var fails, worse []*Row
 	for i := range c.Leaks {
@@ -324,8 +327,8 @@ func (c *Comparison) judgedRows() []*Row {
 }
 
 // cost describes in one sentence what is worse and how many bytes it costs in
-// 100 loops; "" if unknown. Several leaks may retain the same bytes, so the
-// largest cost is a lower bound for all leaks together.
+// 100 loops; it returns "" if this is unknown. Several leaks may retain the
+// same bytes, so the largest cost is a lower bound for all leaks together.
 func (c *Comparison) cost(m markup) string {
 	worst, of := map[string]*burden{}, map[string]int{}
 	for _, r := range c.judgedRows() {
@@ -390,7 +393,8 @@ func (c *Comparison) baseName(m markup) string {
 	return m.code(c.Base.Branch, maxName)
 }
 
-// change returns the name of what is judged: a pull request or another run.
+// change returns the name of the change that is judged: a pull request or
+// another run.
 func (c *Comparison) change() (short, long string) {
 	if c.Head.PullRequest > 0 {
 		return "PR", "this pull request"
@@ -414,7 +418,7 @@ func (c *Comparison) firstDay() bool {
 const onlyThisRun = "the baseline has only this run"
 
 // unmatched returns the reason why no run of the baseline is compared; "" if
-// some are, or if there are no base runs.
+// any are compared, or if there are no base runs.
 func (c *Comparison) unmatched(m markup) string {
 	b := &c.Base
 	switch {
@@ -435,15 +439,16 @@ func (c *Comparison) unmatched(m markup) string {
 		none, m.prose(b.Incomparable, maxSentence))
 }
 
-// finder returns a function that finds the row that a reason is about, or nil.
+// finder returns a function that returns the row to which a reason applies, or
+// nil if there is none.
 func (c *Comparison) finder() func(Reason) *Row {
 	type id struct{ process, key string }
 	rows := map[id]*Row{}
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
 		for _, process := range []string{r.Process, ""} {
-			// The first of several matching rows is the failing one, if any
-			// fails.
+			// The rows are sorted: if any of several matching rows fails, the
+			// first one does.
 			if rows[id{process, r.Key}] == nil {
 				rows[id{process, r.Key}] = r
 			}
@@ -457,7 +462,7 @@ func (c *Comparison) finder() func(Reason) *Row {
 	}
 }
 
-// first returns the first row of a type, or nil.
+// first returns the first row with the given type, or nil.
 func (c *Comparison) first(is func(*Row) bool) *Row {
 	for i := range c.Leaks {
 		if is(&c.Leaks[i]) {
@@ -467,7 +472,7 @@ func (c *Comparison) first(is func(*Row) bool) *Row {
 	return nil
 }
 
-// hexKey matches a key that leakgate accept accepts.
+// hexKey matches keys that `leakgate accept` accepts.
 var hexKey = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
 // acceptable reports whether a row may be accepted: it must be a leak, or a
@@ -481,7 +486,8 @@ func (r *Row) acceptCommand() string {
 	return fmt.Sprintf("leakgate accept %s --reason \"...\" --owner NAME --until DATE", shellWord(r.shortKey(), "KEY"))
 }
 
-// severalProcesses reports whether the rows must name their processes.
+// severalProcesses reports whether rows must name their processes because there
+// are several.
 func (c *Comparison) severalProcesses() bool {
 	names := map[string]bool{}
 	for i := range c.Leaks {
@@ -490,9 +496,9 @@ func (c *Comparison) severalProcesses() bool {
 	return len(names) > 1
 }
 
-// deviceName returns the published name of a device: its model, with a number
-// if several devices of the run have the same. A serial number is not
-// published, because it identifies somebody's phone.
+// deviceName returns the published name of a device: its model, followed by a
+// number if several devices of the run have the same model. A serial number is
+// not published, because it identifies somebody's phone.
 func (c *Comparison) deviceName(serial string) string {
 	name, number := c.device(serial)
 	return name + number
@@ -524,15 +530,15 @@ func (c *Comparison) device(serial string) (name, ordinal string) {
 // unnamedDevice is a device whose model is unknown.
 const unnamedDevice = "device"
 
-// blocks are the bars of a sparkline, by height.
+// blocks are the bars of a sparkline, from lowest to highest.
 var blocks = []rune("▁▂▃▄▅▆▇█")
 
-// maxSpark bounds the columns of a sparkline.
+// maxSpark is the maximum number of columns in a sparkline.
 const maxSpark = 24
 
-// spark draws a sparkline between the smallest and the largest value. Values
-// within 2 % of each other are drawn flat, because noise must not look like a
-// slope.
+// spark returns a sparkline that is scaled to the range from the smallest to
+// the largest value. Values within 2 % of each other result in a flat line,
+// because noise must not look like a slope.
 func spark(values []int64) string {
 	if len(values) < 2 {
 		return ""
@@ -556,8 +562,8 @@ func spark(values []int64) string {
 	return string(out)
 }
 
-// after returns the bytes of a process after its last loop: the minimum and
-// maximum in the base, and the present value.
+// after returns the reachable heap of a process after its last loop: the minimum
+// and maximum in the base, and the current value.
 func (p *ProcessRow) after() (base, head string) {
 	if len(p.Reachable) > 0 {
 		head = text.Size(p.Reachable[len(p.Reachable)-1])
@@ -575,7 +581,7 @@ func (p *ProcessRow) after() (base, head string) {
 	return low + "–" + high, head
 }
 
-// evidence describes which evidence of a process was judged.
+// evidence describes the evidence by which a process was judged.
 func (c *Comparison) evidence(p *ProcessRow) string {
 	var parts []string
 	switch {
@@ -614,7 +620,8 @@ func (c *Comparison) evidence(p *ProcessRow) string {
 	return strings.Join(parts, "; ")
 }
 
-// ofLeakCanary reports whether a LeakCanary report was judged instead of a run.
+// ofLeakCanary reports whether a LeakCanary report was judged in place of a
+// run.
 func (c *Comparison) ofLeakCanary() bool { return c.Head.Workload == "LeakCanary" }
 
 func loops(n float64) string {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The comparisons of the golden files.
+// These are the comparisons for the golden files.
 
 const sha = "8c1d0fe6a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
@@ -133,14 +133,14 @@ func listScreen(n int, status Status) Row {
 	return r
 }
 
-// describe returns the text of a reason in the same form as the gate.
+// describe returns the text of a reason in the form that the gate uses.
 func describe(r Row) string {
 	return fmt.Sprintf("%s: %s leak: %s, held by %s; %s; %s", r.Process, r.Status, r.Class, r.HeldBy, r.Evidence,
 		r.StatusReason)
 }
 
-// worse is the pull request of the README: a new leak and one that became
-// heavier.
+// worse is the pull request in the README, with a new leak and a leak that
+// became heavier.
 func worse() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text = Fail, 1, "1 new leak, 1 leak that got heavier"
@@ -163,7 +163,7 @@ func worse() *Comparison {
 	return c
 }
 
-// one has a single leak, which fails.
+// one contains a single leak, which fails.
 func one() *Comparison {
 	c := worse()
 	c.Text, c.Reasons, c.Leaks, c.Processes, c.Warnings = "1 new leak", c.Reasons[:1], c.Leaks[:1], c.Processes[:1],
@@ -171,7 +171,7 @@ func one() *Comparison {
 	return c
 }
 
-// many has n leaks, of which the given number fail.
+// many contains n leaks; the given number of them fail.
 func many(n, fails int) *Comparison {
 	c := worse()
 	c.Text = fmt.Sprintf("%d new leaks", fails)
@@ -213,7 +213,8 @@ func noMatch() *Comparison {
 	return c
 }
 
-// fewRuns has a known leak that has grown, with too few base runs to judge it.
+// fewRuns contains a known leak that has grown, with too few base runs to judge
+// it.
 func fewRuns() *Comparison {
 	c := clean()
 	c.Base.Runs, c.Text = 2, "nothing is worse than in 2 base runs; 3 leaks are known"
@@ -225,8 +226,8 @@ func fewRuns() *Comparison {
 	return c
 }
 
-// twoPhones has two phones of one model, whose messages contain their serial
-// numbers.
+// twoPhones contains two phones of one model, whose messages contain their
+// serial numbers.
 func twoPhones() *Comparison {
 	c := worse()
 	one, two := DeviceRow{Device: "R58M12ABCDE", Model: "Pixel 9", API: 36, ABI: "arm64-v8a"},
@@ -316,8 +317,8 @@ func notJudged() *Comparison {
 	return c
 }
 
-// fixed is the comparison after the leak has been fixed, for which the comment
-// about the failure is edited.
+// fixed is the comparison after the leak has been fixed; the comment about the
+// failure is then edited.
 func fixed() *Comparison {
 	c := clean()
 	c.Leaks = []Row{listScreen(1, Known), listScreen(2, Accepted), listScreen(6, Gone)}
@@ -366,8 +367,8 @@ func nightly() *Comparison {
 	return c
 }
 
-// hostileTexts are names of an app, a branch or a fork that try to be
-// interpreted as markup.
+// hostileTexts are names of an app, a branch or a fork that would be
+// interpreted as markup if they were not escaped.
 var hostileTexts = []string{
 	"a|b", `a\|b`, `a\\|b`, `a\`, "`", "``", "a`b``c```d", "` |", "|", "<img src=x onerror=alert(1)>", "</details>",
 	"</code><script>", "<!--", "-->", "&lt;b&gt;", "&#64;octocat",

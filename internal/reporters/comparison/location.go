@@ -1,7 +1,6 @@
 package comparison
 
-// declared returns the suspects whose file is known and is within the
-// repository.
+// declared returns the suspects whose file is known and within the repository.
 func (r *Row) declared() []Suspect {
 	var out []Suspect
 	for _, s := range r.Suspects {
@@ -12,9 +11,10 @@ func (r *Row) declared() []Suspect {
 	return out
 }
 
-// place returns where a row is declared. It prefers a line that the change
-// adds, then a line in a file that it changes, then the suspect nearest to the
-// GC root. If there is none, it returns the fallback.
+// place returns the position at which a row is declared. It prefers a line that
+// the change adds, then a line in a file that the change affects, then the
+// suspect nearest to the GC root. Without any of these, it returns the
+// fallback.
 func (r *Row) place(fallback string) (file string, line int) {
 	s := r.introducer()
 	if s == nil {
@@ -23,8 +23,8 @@ func (r *Row) place(fallback string) (file string, line int) {
 	return s.File, max(s.Line, 1)
 }
 
-// introducer returns the suspect that a change is most likely to have
-// introduced, nil if no file is known.
+// introducer returns the suspect that the change most likely introduced; nil if
+// no file is known.
 func (r *Row) introducer() *Suspect {
 	declared := r.declared()
 	for _, is := range []func(*Suspect) bool{
@@ -75,7 +75,7 @@ func (r *Row) untouched() bool {
 	return len(declared) > 0
 }
 
-// reference returns the field of a suspect with its class.
+// reference returns the field of a suspect together with its class.
 func (s *Suspect) reference() string {
 	class := simpleName(s.Class)
 	switch {

@@ -13,27 +13,26 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// MarkdownOptions are the optional inputs of a Markdown page besides the
-// comparison.
+// MarkdownOptions are optional inputs for a Markdown page.
 type MarkdownOptions struct {
-	// Key separates the comments of several jobs on one pull request, see
+	// Key separates the comments of several jobs on one pull request; see
 	// CommentMarker.
 	Key string
-	// RepoURL is the URL of the repository and HeadSHA the commit that links to
-	// lines refer to. If either is empty, there are no such links.
+	// RepoURL is the URL of the repository, and HeadSHA the commit to which
+	// links to lines refer. If either is empty, there are no such links.
 	RepoURL string
 	HeadSHA string
 	// RunURL is the URL of the CI run.
 	RunURL string
 	// Download is the command that downloads the run directory. RunDir is the
-	// directory that it creates; by default the name of the run.
+	// directory that the command creates; the default is the name of the run.
 	Download string
 	RunDir   string
-	// Limit is the maximum size of the page in bytes. 0 means 60,000, and a
-	// smaller value than 20,000 is raised to 20,000.
+	// Limit is the maximum size of the page in bytes. 0 means 60,000; values
+	// below 20,000 are raised to 20,000.
 	Limit int
-	// Tool is the program with its version; by default the one that the
-	// comparison names.
+	// Tool is the name and version of the program; the default is the program
+	// that the comparison names.
 	Tool string
 }
 
@@ -43,7 +42,7 @@ const defaultLimit = 60_000
 
 const minLimit = 20_000
 
-// The bounds of a page.
+// These are the bounds of a page.
 const (
 	maxShownRows  = 30
 	maxDetails    = 30
@@ -79,8 +78,8 @@ func CommentMarker(key string) string {
 
 // Markdown returns the comparison as GitHub and GitLab show it in a pull
 // request or job summary. It is valid GitHub Flavored Markdown of at most Limit
-// bytes, whatever the comparison contains. Entire parts are dropped to stay
-// within the limit, but never the verdict, the reasons and the commands.
+// bytes, whatever the comparison contains. To stay within the limit, entire
+// parts are dropped, but never the verdict, the reasons and the commands.
 func Markdown(c *Comparison, o MarkdownOptions) string {
 	if o.Limit <= 0 {
 		o.Limit = defaultLimit
@@ -104,12 +103,12 @@ type page struct {
 	o     MarkdownOptions
 	limit int
 	parts []part
-	// omitted counts, by name, the items that were skipped before any part is
+	// omitted holds the numbers of skipped items by name, before any part is
 	// dropped.
 	omitted []omission
 }
 
-// part is a piece of the page that is kept or dropped completely.
+// part is a piece of the page that is either kept or dropped as a whole.
 type part struct {
 	text string
 	// rank is 0 for parts that always stay; the part with the highest rank is
@@ -118,13 +117,13 @@ type part struct {
 	omission
 }
 
-// omission is something that is not on the page.
+// omission describes something that is not on the page.
 type omission struct {
 	what string
 	n    int
 }
 
-// The ranks of parts, in the order in which they are kept.
+// These are the ranks of parts, in the order in which they are kept.
 const (
 	rankUnjudged = iota + 1
 	rankPresent
@@ -150,7 +149,7 @@ func (p *page) addPart(text string, rank, n int, what string) {
 	}
 }
 
-// omit counts items that exceed the limit.
+// omit counts items that are skipped because they exceed a limit.
 func (p *page) omit(n int, what string) {
 	if n > 0 {
 		p.omitted = append(p.omitted, omission{what, n})
@@ -244,7 +243,7 @@ func (p *page) short() {
 	p.add(p.see(""))
 }
 
-// counts returns the number of leaks of each status.
+// counts returns the numbers of leaks by status.
 func (p *page) counts() string {
 	var parts []string
 	for _, s := range Statuses() {
@@ -261,7 +260,7 @@ func (p *page) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// compared returns what the run was compared with.
+// compared describes what the run was compared with.
 func (p *page) compared() string {
 	if p.c.Base.Runs == 0 {
 		return "Not compared with earlier runs"
@@ -326,7 +325,8 @@ func (p *page) full() {
 	p.add(p.commands())
 }
 
-// maxPending bounds the lines about leaks that cannot be judged yet.
+// maxPending is the maximum number of lines about leaks that cannot be judged
+// yet.
 const maxPending = 10
 
 // unjudged lists the leaks whose growth cannot be judged yet.
@@ -344,7 +344,7 @@ func (p *page) unjudged() {
 // fewBaseRuns is the number of runs below which only a new leak can fail.
 const fewBaseRuns = 3
 
-// notes explain a verdict that is not the usual pass or fail.
+// notes explain a verdict that is not a normal pass or failure.
 func (p *page) notes() string {
 	c := p.c
 	var out []string
@@ -401,7 +401,7 @@ func (p *page) reasons() string {
 	return strings.Join(lines[:kept], "")
 }
 
-// breach is the cause of rule violations: a leak, or something that the text
+// breach is the cause of rule violations: a leak, or something that its text
 // describes.
 type breach struct {
 	row           *Row
@@ -409,8 +409,8 @@ type breach struct {
 	rules         []string
 }
 
-// breaches combines the reasons that are about the same leak, and adds failing
-// leaks that have no reason.
+// breaches merges the reasons that concern the same leak, and adds failing
+// leaks without a reason.
 func (p *page) breaches() []*breach {
 	var out []*breach
 	of, find := map[*Row]*breach{}, p.c.finder()
@@ -430,7 +430,8 @@ func (p *page) breaches() []*breach {
 	}
 	for i := range p.c.Leaks {
 		r := &p.c.Leaks[i]
-		// A reason about an entire process is about the process's trend.
+		// A reason that concerns an entire process is about the trend of that
+		// process.
 		if r.Fails && of[r] == nil && (r.Type != whatTrend || !trends[r.Process]) {
 			out = append(out, &breach{row: r})
 		}
@@ -458,7 +459,7 @@ func (p *page) breach(b *breach) string {
 	return line + " Rule: " + strings.Join(rules, ", ") + ".\n"
 }
 
-// evidence returns a leak and its evidence in one line.
+// evidence returns one line with a leak and its evidence.
 func (p *page) evidence(r *Row) string {
 	line := r.title(inLine.prose(r.kind(), maxName), inLine.code(r.name(), maxName))
 	if r.HeldBy != "" {
@@ -482,8 +483,8 @@ func (p *page) evidence(r *Row) string {
 	return line + "."
 }
 
-// introduced describes in one sentence how the change relates to a leak; "" if
-// unknown.
+// introduced returns a sentence about how the change relates to a leak; "" if
+// this is unknown.
 func (p *page) introduced(r *Row) string {
 	if r.untouched() {
 		return fmt.Sprintf(" No file that declares a reference on its path is changed by %s.", p.changeName())
@@ -503,7 +504,8 @@ func (p *page) introduced(r *Row) string {
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// location returns the line of a suspect, with a link if there is a repository.
+// location returns the line of a suspect, with a link if the repository is
+// known.
 func (p *page) location(s *Suspect, short bool) string {
 	name := s.File
 	if short {
@@ -566,7 +568,7 @@ func (p *page) table(shown []*Row) string {
 	return b.String()
 }
 
-// sides returns the second line of a column title above two values.
+// sides returns the second line of a column title for two values.
 func (p *page) sides() string {
 	if p.c.Base.Runs == 0 {
 		return ""
@@ -589,7 +591,7 @@ func (p *page) status(r *Row) string {
 	return word
 }
 
-// what returns the cell that names what leaks.
+// what returns the content of the cell that names what leaks.
 func (p *page) what(r *Row) string {
 	cell := inCell.code(r.name(), maxName)
 	if kind := r.kind(); kind != "" {
@@ -607,7 +609,7 @@ func (p *page) what(r *Row) string {
 	return cell
 }
 
-// usualUnit returns the most frequent unit of the rows.
+// usualUnit returns the most frequent unit among the rows.
 func usualUnit(rows []*Row) string {
 	count := map[string]int{}
 	best := ""
@@ -677,7 +679,7 @@ func (p *page) trace(r *Row) string {
 	return block
 }
 
-// maxFacts bounds the suspects, owners and classes of one leak.
+// maxFacts is the maximum number of suspects, owners and classes of one leak.
 const maxFacts = 5
 
 // facts returns the known facts about a leak, one per line.
@@ -716,7 +718,7 @@ func (p *page) facts(r *Row) []string {
 	return out
 }
 
-// subject names the leak in full.
+// subject returns the full name of the leak.
 func (p *page) subject(r *Row) string {
 	line := inLine.code(cmp.Or(r.Class, r.name()), 200)
 	if r.HeldBy != "" {
@@ -764,8 +766,8 @@ func (p *page) suspects(r *Row) []string {
 	return out
 }
 
-// firstSeen returns the text after "first seen"; "" if neither the commit nor
-// the time is known.
+// firstSeen returns the text that follows "first seen"; "" if neither the
+// commit nor the time is known.
 func (r *Row) firstSeen(m markup) string {
 	if r.FirstSeen == nil {
 		return ""
@@ -806,7 +808,7 @@ func accepted(m markup, a *Acceptance) string {
 		m.prose(a.Reason, maxSentence))
 }
 
-// classes returns the classes of a leak's objects if there are several.
+// classes lists the classes of a leak's objects if there are several.
 func (p *page) classes(r *Row) string {
 	var list []string
 	for _, c := range r.Classes[:min(len(r.Classes), maxFacts)] {
@@ -822,8 +824,9 @@ func (p *page) classes(r *Row) string {
 	return "Objects by class: " + strings.Join(list, ", ")
 }
 
-// shownTrace returns a trace. A long trace is shortened to its beginning with
-// the GC root, its end, and the lines around underlined references.
+// shownTrace returns the lines of a trace that are shown. A long trace is
+// shortened to its beginning with the GC root, its end, and the lines around
+// underlined references.
 func shownTrace(lines []string) []string {
 	if len(lines) <= maxTraceLines {
 		return slices.Clone(lines)
@@ -907,7 +910,7 @@ func (p *page) process(r *ProcessRow) string {
 }
 
 // unchecked lists the warnings and what was not judged. The warnings come
-// first, because one of them may report that the run ended early.
+// first, because one of them may say that the run ended early.
 func (p *page) unchecked() string {
 	var lines []string
 	for _, w := range p.c.Warnings {
@@ -936,7 +939,8 @@ type group struct {
 	status Status
 	rank   int
 	open   bool
-	// one and many are the text after a count, as in "3 known leaks".
+	// one and many are the texts that follow a count of one or more, as in "3
+	// known leaks".
 	one, many string
 	// note is the title of the last column.
 	note string
@@ -987,7 +991,7 @@ func (p *page) group(g group) {
 	p.addPart(b.String(), g.rank, len(rows), string(g.status)+" leaks")
 }
 
-// groupNote returns the text of a leak in the last column.
+// groupNote returns the text about a leak in the last column.
 func groupNote(r *Row) string {
 	switch r.Status {
 	case Accepted:
@@ -1088,7 +1092,7 @@ func (c *Comparison) describe(d *DeviceRow) string {
 	return name
 }
 
-// builds returns the names of both sides of the comparison.
+// builds returns the names of both builds that are compared.
 func (p *page) builds() string {
 	c := p.c
 	var parts []string

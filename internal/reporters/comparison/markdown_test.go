@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// scenarios are the golden comments, with the number of their tables and folded
+// scenarios are the golden comments, with their numbers of tables and folded
 // sections.
 var scenarios = []struct {
 	name             string
@@ -90,8 +90,8 @@ func TestGoldenComments(t *testing.T) {
 	}
 }
 
-// TestTruncation checks that the parts that must never be dropped stay, for any
-// number of leaks and any limit.
+// TestTruncation checks that the parts that must never be dropped are kept, for
+// any number of leaks and any limit.
 func TestTruncation(t *testing.T) {
 	for _, n := range []struct {
 		leaks, fails, limit int
@@ -130,8 +130,8 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestHostileComparisons checks that the page is correct if each place has a
-// different hostile text. FuzzMarkdown puts the same text in all places.
+// TestHostileComparisons checks that the page is correct if each place contains
+// a different hostile text. FuzzMarkdown uses the same text in all places.
 func TestHostileComparisons(t *testing.T) {
 	for i := range hostileTexts {
 		c, n := worse(), i
@@ -245,8 +245,8 @@ func TestCost(t *testing.T) {
 	if got := alone.cost(onTerminal); got != "Every 100 loops retain 100.0 MB: B, 1 per loop at 1.0 MB each." {
 		t.Error(got)
 	}
-	// Overlapping bytes are never summed: the sentence only contains the bytes
-	// of the largest leak.
+	// The bytes of different leaks may overlap and are never summed: the
+	// sentence only contains the bytes of the largest leak.
 	c := many(30, 30)
 	if got := c.cost(onTerminal); strings.Count(got, "at least 52.3 MB") != 1 {
 		t.Error(got)
@@ -319,7 +319,7 @@ func TestUntouched(t *testing.T) {
 }
 
 // TestQuestions compares testdata/questions.md with the golden comment: each
-// answer quotes a line of it.
+// answer quotes a line of the comment.
 func TestQuestions(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("testdata", "worse.md"))
 	if err != nil {

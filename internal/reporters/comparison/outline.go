@@ -11,28 +11,28 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The bounds of the JSON text prevent a small file from becoming a large value
-// in memory: a list of millions of empty rows takes a few megabytes as text and
-// gigabytes as rows.
+// These bounds of the JSON text prevent a small file from becoming a large
+// value in memory: a list of millions of empty rows takes a few megabytes as
+// text, but gigabytes as rows.
 const (
 	maxDepth    = 16
 	maxObjects  = 400_000
 	maxElements = 50_000
 )
 
-// nesting is an object or list that contains the present position.
+// nesting is an object or list that contains the current position.
 type nesting struct {
 	object bool
-	// names are the names in the object so far, compared without case like in
-	// encoding/json.
+	// names contains the names in the object so far, ignoring case as
+	// encoding/json does.
 	names    map[string]bool
 	nameNext bool
 	elements int
 }
 
-// checkOutline checks that a JSON text is bounded and that no object contains a
-// name twice. Go would merge the second value into the first, and other parsers
-// would return a different value.
+// checkOutline checks that a JSON text is bounded and that no object contains
+// the same name twice. Go would merge the second value into the first, and
+// other parsers would return a different value.
 func checkOutline(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -81,7 +81,7 @@ func (o *outline) add(token json.Token) error {
 	return nil
 }
 
-// add counts a name or value, and reports whether it was a name.
+// add counts a name or a value, and reports whether it was a name.
 func (n *nesting) add(token json.Token) (isName bool, err error) {
 	if !n.object || !n.nameNext {
 		n.nameNext = n.object

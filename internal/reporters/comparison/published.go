@@ -9,11 +9,11 @@ import (
 )
 
 // shortestSerial is the minimum length of a serial number that is searched for
-// in texts; a shorter one could be any word.
+// in texts; a shorter one could be an ordinary word.
 const shortestSerial = 4
 
-// published returns a comparison for publication: serial numbers, which
-// messages of adb contain, are replaced with the published names of the
+// published returns a copy of a comparison for publication: serial numbers,
+// which messages of adb contain, are replaced with the published names of the
 // devices.
 func (c *Comparison) published() *Comparison {
 	var serials []string
@@ -25,8 +25,8 @@ func (c *Comparison) published() *Comparison {
 	if len(serials) == 0 {
 		return c
 	}
-	// If several serial numbers match, the longest is replaced, because it
-	// comes first.
+	// If several serial numbers match, the longest is replaced because it is
+	// listed first.
 	slices.SortStableFunc(serials, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
 	for _, serial := range serials {

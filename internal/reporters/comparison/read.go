@@ -15,15 +15,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// maxFile bounds gate.json in bytes: a comparison of 5,000 leaks with their
-// traces takes about 10 MB.
+// maxFile is the maximum size of gate.json in bytes: a comparison of 5,000
+// leaks with their traces takes about 10 MB.
 const maxFile = 16 << 20
 
-// Read reads gate.json, which may be untrusted: a pull request from a fork
-// uploads it. In the result every text is printable and bounded, every number
-// is in its range, and every status, verdict and unit is a known word. Lists
-// and texts that are too long are truncated with a warning; any other invalid
-// content is an error.
+// Read reads gate.json, which may be untrusted: a pull request from a fork may
+// have uploaded it. In the result, every text is printable and bounded, every
+// number is in its range, and every status, verdict and unit is a known word.
+// Lists and texts that are too long are truncated with a warning; any other
+// invalid content is an error.
 func Read(r io.Reader) (*Comparison, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -56,8 +56,9 @@ func Read(r io.Reader) (*Comparison, error) {
 	return c, nil
 }
 
-// Write writes gate.json into a run directory atomically. If the file would
-// exceed its size limit, leaks at the end of the list are skipped and counted.
+// Write writes gate.json to a run directory atomically. If the file would
+// exceed its maximum size, leaks at the end of the list are skipped and
+// counted.
 func Write(dir string, c *Comparison) error {
 	data, err := c.file()
 	if err != nil {
@@ -99,7 +100,7 @@ func encode(c *Comparison) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// check checks the keywords and the signs of numbers.
+// check checks the keywords, and the signs of numbers.
 func (c *Comparison) check() error {
 	if !slices.Contains([]Result{Pass, Fail, Neutral}, c.Verdict) {
 		return fmt.Errorf("invalid verdict %s: want pass, fail or neutral", text.Quote(string(c.Verdict), 40))
@@ -119,7 +120,7 @@ func (c *Comparison) check() error {
 }
 
 // checkVerdict checks that the reasons and the exit code agree with the
-// verdict, so that no page reports a pass above failures.
+// verdict, so no page shows a pass together with failures.
 func (c *Comparison) checkVerdict() error {
 	if c.Verdict == Pass && len(c.Reasons) > 0 {
 		return fmt.Errorf("verdict pass has %s", text.Count(len(c.Reasons), "reason", "reasons"))

@@ -9,14 +9,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The bounds of a SARIF file: GitHub shows 5,000 results and accepts 10 MB, see
+// These are the limits of a SARIF file: GitHub shows 5,000 results and accepts
+// 10 MB, see
 // https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/troubleshoot-sarif-uploads
 const (
 	maxResults = 5000
 	maxSARIF   = 9_000_000
 )
 
-// The parts of SARIF 2.1.0 that are written:
+// These are the parts of SARIF 2.1.0 that are written:
 // https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html
 type (
 	sarifLog struct {
@@ -91,7 +92,7 @@ type (
 const acceptHelp = " Run `leakgate show RUN KEY` to see its trace, or `leakgate accept KEY` to accept it until a " +
 	"given date."
 
-// sarifRules are all rules, in the order of their indexes.
+// sarifRules lists all rules, in the order of their indexes.
 var sarifRules = []sarifRule{
 	newRule("new", "NewLeak", "New leak", "Each loop leaks objects that no base run leaks."),
 	newRule("grown", "GrownLeak", "Leak with more objects",
@@ -196,7 +197,7 @@ func physical(file string, line int) sarifLocation {
 }
 
 // sarifText returns a message without links (SARIF 2.1.0, 3.11.6) and
-// placeholders (3.11.5), which it must not contain.
+// placeholders (3.11.5), because a message must not contain them.
 func sarifText(s string) sarifMessage {
 	s = text.Head(s, maxText)
 	return sarifMessage{strings.NewReplacer("](", "] (", "{", "(", "}", ")").Replace(s)}

@@ -12,11 +12,12 @@ import (
 // terminalColumns is the width at which lines are wrapped.
 const terminalColumns = 100
 
-// maxTextRows bounds the number of leaks of each kind that WriteText writes.
+// maxTextRows is the maximum number of leaks of each kind that WriteText
+// writes.
 const maxTextRows = 50
 
 // WriteText writes the comparison for a terminal: the verdict first, then its
-// reasons, what is worse, and what was judged of each process. Every text is
+// reasons, what is worse, and the evidence for each process. Every text is
 // printable.
 func WriteText(w io.Writer, c *Comparison) error {
 	out := &lines{}
@@ -28,8 +29,8 @@ func WriteText(w io.Writer, c *Comparison) error {
 	return out.write(w)
 }
 
-// WriteRow writes one leak in full: its numbers, where it is declared, and its
-// trace.
+// WriteRow writes one leak in full: its numbers, the position at which it is
+// declared, and its trace.
 func WriteRow(w io.Writer, r *Row) error {
 	out := &lines{}
 	out.row(0, r)
@@ -54,7 +55,7 @@ func inert(line string) string {
 	return line
 }
 
-// lines are the lines for a terminal.
+// lines collects the lines for a terminal.
 type lines struct{ list []string }
 
 func (l *lines) add(line string) { l.list = append(l.list, strings.TrimRight(line, " ")) }
@@ -65,8 +66,8 @@ func (l *lines) blank() {
 	}
 }
 
-// wrap adds a text in lines of at most terminalColumns, except where a single
-// word is longer; all lines but the first are indented further.
+// wrap adds a text in lines of at most terminalColumns, unless a single word is
+// longer. All lines but the first are indented further.
 func (l *lines) wrap(indent int, s string) {
 	line, pad := strings.Repeat(" ", indent), strings.Repeat(" ", indent+4)
 	begun := false
@@ -230,8 +231,8 @@ func (f figure) onTerminal() string {
 	return f.base + " -> " + f.head
 }
 
-// declaredAt returns where the suspect is declared and how the change relates
-// to it.
+// declaredAt returns the position at which the suspect is declared and how the
+// change relates to it.
 func (r *Row) declaredAt(c *Comparison) string {
 	s := r.introducer()
 	if s == nil {
@@ -257,7 +258,7 @@ func (s *Suspect) line() string {
 	return fmt.Sprintf("%s:%d", s.File, s.Line)
 }
 
-// facts returns what else is known about a leak.
+// facts returns the other known facts about a leak.
 func (l *lines) facts(r *Row) {
 	for _, part := range [][2]string{
 		{"class", r.Class}, {"key", r.Key}, {"fingerprints", strings.Join(r.Fingerprints, ", ")},
@@ -320,7 +321,7 @@ func (l *lines) warnings(c *Comparison) {
 	}
 }
 
-// next returns the next commands to run.
+// next returns the commands to run next.
 func (l *lines) next(c *Comparison) {
 	first := c.first((*Row).shown)
 	if first == nil {

@@ -13,16 +13,16 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxEntries bounds the number of entries of a zip file.
+// maxEntries is the maximum number of entries in a zip file.
 const maxEntries = 1000
 
-// extract returns the file with the given name from a zip file. Nothing is
-// written to disk and nothing else is unpacked. It rejects names that a file
+// extract returns the file with the given name from a zip file. It writes
+// nothing to disk and unpacks no other file. It rejects names that a file
 // system could treat as the same name, anything but a regular file, and content
 // of more than limit bytes, whatever size the directory claims.
 func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 	archive, err := zip.NewReader(bytes.NewReader(zipped), int64(len(zipped)))
-	// ErrInsecurePath concerns the names of other files, and a reader is
+	// ErrInsecurePath concerns the names of other files, and a usable reader is
 	// returned with it. The requested name is compared with a valid name.
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, fmt.Errorf("open zip file: %w", err)

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxZip bounds the size of an artifact's zip file, in bytes.
+	// maxZip is the maximum size of an artifact's zip file in bytes.
 	maxZip = 64 << 20
-	// maxOfName bounds how many artifacts with one name are considered, and so
-	// the number of requests for their runs.
+	// maxOfName is the maximum number of artifacts with one name that are
+	// considered; it limits the number of requests for their runs.
 	maxOfName = 1000
 )
 
@@ -33,11 +33,11 @@ var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repositor
 type Artifact struct {
 	ID   int64
 	Name string
-	// HeadSHA and HeadBranch are the commit and branch that the run was started
-	// for.
+	// HeadSHA and HeadBranch are the commit and the branch for which the run
+	// was started.
 	HeadSHA, HeadBranch string
 	Created             time.Time
-	// Size is that of the zip file in bytes.
+	// Size is the size of the zip file in bytes.
 	Size  int64
 	RunID int64
 	// Event is the event that started the run, such as push.
@@ -134,8 +134,8 @@ func newArtifact(a *gogithub.Artifact) Artifact {
 	}
 }
 
-// trustedRun returns the event of a's run, "" if it was started by a pull
-// request or for another repository.
+// trustedRun returns the event that started the run of a; it returns "" if the
+// run was started by a pull request or for another repository.
 func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 	var run *gogithub.WorkflowRun
 	err := s.do(ctx, request{
@@ -163,9 +163,9 @@ func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 	return run.GetEvent(), nil
 }
 
-// Download returns one file of an artifact, at most limit bytes. The zip file
-// is untrusted: see extract. The token is never sent to the storage that GitHub
-// redirects to. It needs `actions: read`.
+// Download returns one file of an artifact, if the file has at most limit
+// bytes. The zip file is untrusted: see extract. The token is never sent to the
+// storage to which GitHub redirects. It needs `actions: read`.
 func (s *Session) Download(ctx context.Context, a Artifact, file string, limit int64) ([]byte, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()

@@ -26,7 +26,7 @@ const (
 // Conclusion is the result of a check run.
 type Conclusion string
 
-// The results of a check run.
+// These are the results of a check run.
 const (
 	Success Conclusion = "success"
 	Failure Conclusion = "failure"
@@ -35,29 +35,31 @@ const (
 
 // CheckRun is a check run of a commit.
 type CheckRun struct {
-	// Name is shown in the list of checks; if empty, it is leakgate.
+	// Name is shown in the list of checks; the default is leakgate.
 	Name string
 	// HeadSHA is the commit; for a pull request, its head and not the merge
 	// commit.
 	HeadSHA    string
 	Conclusion Conclusion
-	// Title, Summary and Text are truncated to GitHub's limits; the last two
-	// are Markdown. Title may not be empty.
+	// Title, Summary and Text are truncated to GitHub's limits. Summary and
+	// Text are Markdown. Title must not be empty.
 	Title, Summary, Text string
-	// DetailsURL is linked from the check; if empty, there is no link.
+	// DetailsURL is the URL to which the check links; if it is empty, there is
+	// no link.
 	DetailsURL string
-	// Annotations are shown at lines of files; those beyond the first 1,000 are
-	// skipped.
+	// Annotations are shown at lines of files; annotations beyond the first
+	// 1,000 are skipped.
 	Annotations []Annotation
 }
 
 // Annotation is a note at lines of a file.
 type Annotation struct {
-	// Path is relative to the repository's root, with slashes.
+	// Path is relative to the root of the repository, with slashes.
 	Path string
 	// Line and EndLine count from 1; an EndLine of 0 means Line.
 	Line, EndLine int
-	// Failing shows the annotation as a failure, otherwise it is a warning.
+	// Failing reports whether the annotation is shown as a failure rather than
+	// as a warning.
 	Failing        bool
 	Title, Message string
 }
@@ -138,8 +140,8 @@ func (a Annotation) form() *gogithub.CheckRunAnnotation {
 	return form
 }
 
-// truncate returns the first n bytes of s without splitting a character; if
-// something is missing, the result ends with an ellipsis.
+// truncate returns the first n bytes of s without splitting a character. If s
+// is shortened, the result ends with an ellipsis.
 func truncate(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
@@ -184,8 +186,8 @@ func (w *checkWriter) create(ctx context.Context, annotations []Annotation) erro
 	}
 }
 
-// find searches for the check run with our nonce, repeatedly because the list
-// may lag.
+// find searches for the check run with our nonce. It searches repeatedly
+// because the list may lag.
 func (w *checkWriter) find(ctx context.Context) error {
 	r := w.request("list check runs", read)
 	for look := range maxLooks {
@@ -218,7 +220,7 @@ func (w *checkWriter) find(ctx context.Context) error {
 	return nil
 }
 
-// add appends annotations until the check run has want. A request whose
+// add adds annotations until the check run has want of them. A request whose
 // response was lost is repeated only if GitHub has not counted its annotations,
 // because otherwise they would be shown twice.
 func (w *checkWriter) add(ctx context.Context, annotations []Annotation, want int) error {

@@ -16,17 +16,17 @@ const (
 	// outcome is repeated. The pauses are 1, 2, 4 and 8 s, each up to half
 	// longer, because a list may lag behind a write.
 	maxLooks = 4
-	// maxTries is how often a comment is created, and how often another write
-	// may end with an unknown outcome.
+	// maxTries is the maximum number of attempts to create a comment, and of
+	// other writes whose outcome is unknown.
 	maxTries = 3
 )
 
-// Comment is a comment that a pull request contains at most once.
+// Comment is a comment of which a pull request contains at most one.
 type Comment struct {
 	// Number is the number of the pull request.
 	Number int
 	// Marker is a line that identifies the comment, such as <!-- leakgate:shop
-	// -->. It only counts as the first or the last line, because the lines
+	// -->. It counts only as the first or the last line, because the lines in
 	// between may be quoted from a pull request.
 	Marker string
 	// Body is Markdown; Upsert adds the marker if it is missing.
@@ -39,7 +39,7 @@ type Comment struct {
 // Upserted is the result of Upsert.
 type Upserted string
 
-// The results of Upsert.
+// These are the results of Upsert.
 const (
 	Created   Upserted = "created"
 	Edited    Upserted = "edited"
@@ -90,8 +90,8 @@ func hasMarker(body, marker string) bool {
 	return strings.TrimSpace(first) == marker || strings.TrimSpace(last) == marker
 }
 
-// sameBody compares two bodies, ignoring changes that GitHub may make:
-// different line breaks, and no blanks at the end.
+// sameBody compares two bodies and ignores changes that GitHub may make:
+// different line breaks, and removed blanks at the end.
 func sameBody(a, b string) bool {
 	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 	return plain(a) == plain(b)
@@ -108,13 +108,14 @@ type commentWriter struct {
 	// created is the comment that the latest creation returned; nil if the
 	// outcome is unknown or nothing was sent.
 	created *gogithub.IssueComment
-	// sent reports whether a creation was sent that no list has shown yet.
+	// sent reports whether a creation was sent that does not appear in any list
+	// yet.
 	sent bool
-	// looks counts how often the list was read since the creation was sent.
+	// looks is how often the list was read since the creation was sent.
 	looks    int
 	tries    int
 	unknowns int
-	// edited and gone record writes that succeeded, so that a lagging list does
+	// edited and gone record writes that succeeded, because a lagging list must
 	// not cause them to be undone. attempted records edits regardless of their
 	// outcome.
 	edited, gone, attempted map[int64]bool
@@ -158,7 +159,7 @@ func (w *commentWriter) look(ctx context.Context) ([]*gogithub.IssueComment, err
 		})
 	slices.SortFunc(ours, func(a, b *gogithub.IssueComment) int { return cmp.Compare(a.GetID(), b.GetID()) })
 	// If a comment is deleted while the pages are read, the following comments
-	// move to earlier pages; if a page is read twice, its comments occur twice.
+	// move to earlier pages. If a page is read twice, its comments occur twice.
 	return slices.CompactFunc(ours, func(a, b *gogithub.IssueComment) bool { return a.GetID() == b.GetID() }), err
 }
 
@@ -190,8 +191,8 @@ func (w *commentWriter) step(ctx context.Context, ours []*gogithub.IssueComment)
 	return true, nil
 }
 
-// shown reports whether the latest creation is in the list. If it is, all older
-// comments are listed as well.
+// shown reports whether the latest creation appears in the list. If it does,
+// all older comments are listed as well.
 func (w *commentWriter) shown(ours []*gogithub.IssueComment) bool {
 	return slices.ContainsFunc(ours, func(c *gogithub.IssueComment) bool {
 		if w.created != nil {
@@ -289,7 +290,7 @@ func (w *commentWriter) remove(ctx context.Context, extra *gogithub.IssueComment
 }
 
 // minimize hides a duplicate that may not be deleted. If it may not be hidden
-// either, it stays.
+// either, it remains visible.
 func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComment) error {
 	const mutation = "mutation($id:ID!){minimizeComment(input:{subjectId:$id,classifier:OUTDATED}){" +
 		"minimizedComment{isMinimized}}}"

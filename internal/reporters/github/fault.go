@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The kinds of GitHub errors, for errors.Is. A call that exceeds its time limit
-// returns context.DeadlineExceeded.
+// These are the kinds of GitHub errors, for errors.Is. A call that exceeds its
+// time limit returns context.DeadlineExceeded.
 var (
 	// ErrReadOnly means that the token lacks the permission (403). Workflows of
 	// pull requests from forks have a read-only token.
@@ -29,8 +29,8 @@ var (
 	ErrToken = errors.New("the token is invalid")
 	// ErrTooLong means that the text exceeds a size limit of GitHub.
 	ErrTooLong = errors.New("too long")
-	// ErrNoPullRequest means that no open pull request, or more than one, has
-	// the head commit.
+	// ErrNoPullRequest means that the commit is not the head of exactly one
+	// open pull request.
 	ErrNoPullRequest = errors.New("no pull request")
 )
 
@@ -43,12 +43,12 @@ var errIncomplete = errors.New("response without content")
 type fault struct {
 	text string
 	kind error
-	// status is the status of the response, 0 if there was none.
+	// status is the status code of the response; 0 if there was no response.
 	status int
-	// unknown reports whether the request may have had its effect.
+	// unknown reports whether the failed request may still have had its effect.
 	unknown bool
 	// limited reports whether GitHub rejected the request because of a rate
-	// limit; wait is how long GitHub asks to wait, 0 if unknown.
+	// limit; wait is how long GitHub asks to wait; 0 if unknown.
 	limited bool
 	wait    time.Duration
 }
@@ -171,8 +171,8 @@ func documentationOf(err error) string {
 	return ""
 }
 
-// limitOf reports whether a response is a rate limit and how long it asks to
-// wait. The order follows
+// limitOf reports whether a response indicates a rate limit, and returns how
+// long it asks to wait. The order follows
 // docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit:
 // Retry-After, then the reset time if no requests remain; otherwise the caller
 // chooses a time. go-github v60 does not handle 429, and uses the primary reset
@@ -218,8 +218,8 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return time.Duration(min(n, 86400)) * time.Second, true
 }
 
-// expired returns the error of a call that exceeded its time limit. last is the
-// previous failure, or nil.
+// expired returns the error for a call that exceeded its time limit. last is
+// the previous failure, or nil.
 func (s *Session) expired(ctx context.Context, r request, last error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return fmt.Errorf("%s: %w", r.what, context.Canceled)

@@ -12,9 +12,9 @@ import (
 // actionsLogin is the author of comments written with a GITHUB_TOKEN.
 const actionsLogin = "github-actions[bot]"
 
-// author returns the login of the comments that this token writes. GraphQL's
-// viewer returns it for every kind of token; GET /user is forbidden for a
-// GITHUB_TOKEN and for tokens of a GitHub App (403).
+// author returns the login of the author of comments that this token writes.
+// GraphQL's viewer returns it for every kind of token; GET /user is forbidden
+// for a GITHUB_TOKEN and for tokens of a GitHub App (403).
 func (s *Session) author(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	login := s.login
@@ -33,7 +33,8 @@ func (s *Session) author(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// learn stores the author. The response to a creation is the best source.
+// learn stores the login of the author. The response to a creation is the best
+// source.
 func (s *Session) learn(login string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,14 +68,15 @@ func (s *Session) user(ctx context.Context) (string, error) {
 	return login, err
 }
 
-// wrote reports whether u is login. A login in brackets always belongs to a
-// GitHub App.
+// wrote reports whether u has the given login. A login in brackets always
+// belongs to a GitHub App.
 func wrote(u *gogithub.User, login string) bool {
 	return strings.EqualFold(u.GetLogin(), login) && (!strings.HasSuffix(login, "[bot]") || u.GetType() != "User")
 }
 
-// graphQL sends a query or an idempotent mutation. data returns the value to
-// decode into; whole reports whether it contains what was requested.
+// graphQL sends a query or an idempotent mutation. data returns the value into
+// which the response is decoded; whole reports whether the response contains
+// what was requested.
 func (s *Session) graphQL(ctx context.Context, r request, query string, variables map[string]any, data func() any,
 	whole func() bool) error {
 	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {

@@ -10,12 +10,12 @@ import (
 	gogithub "github.com/google/go-github/v60/github"
 )
 
-// Locate adds to t what its event does not contain: the pull request of a head
-// commit (for a workflow_run of a fork), or the head of a pull request (for an
-// issue_comment). It only uses GitHub's API, because a fork controls the
-// contents of its artifacts. It returns ErrNoPullRequest unless exactly one
-// open pull request has the commit as its head; a newer commit may have been
-// pushed meanwhile. It needs `pull-requests: read`.
+// Locate adds to t the values that its event does not contain: the pull request
+// of a head commit (for a workflow_run of a fork), or the head of a pull
+// request (for an issue_comment). It uses only GitHub's API, because a fork
+// controls the contents of its artifacts. It returns ErrNoPullRequest unless
+// the commit is the head of exactly one open pull request; a newer commit may
+// have been pushed in the meantime. It needs `pull-requests: read`.
 func (s *Session) Locate(ctx context.Context, t Trigger) (Trigger, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -36,8 +36,8 @@ func (s *Session) Locate(ctx context.Context, t Trigger) (Trigger, error) {
 	return t, nil
 }
 
-// located returns t with the values of pr. The repository is missing if the
-// fork was deleted.
+// located returns t with the values of pr. The head repository is missing if
+// the fork was deleted.
 func located(t Trigger, pr *gogithub.PullRequest) (Trigger, error) {
 	t.Number = pr.GetNumber()
 	t.HeadSHA, t.HeadBranch, t.HeadOwner = pr.GetHead().GetSHA(), pr.GetHead().GetRef(),
@@ -102,7 +102,7 @@ func (s *Session) pullOf(ctx context.Context, t Trigger) (*gogithub.PullRequest,
 	return found[0], nil
 }
 
-// length returns -1 for a missing list.
+// length returns the number of elements, or -1 for a missing list.
 func length[T any](page []T) int {
 	if page == nil {
 		return -1
@@ -117,8 +117,8 @@ func unknownCommit(err error) bool {
 	return errors.As(err, &f) && (f.status == 404 || f.status == 422)
 }
 
-// withHead returns the open pull requests into this repository whose head is
-// sha, without duplicates.
+// withHead returns the open pull requests to this repository whose head is sha,
+// without duplicates.
 func (s *Session) withHead(list []*gogithub.PullRequest, sha string) []*gogithub.PullRequest {
 	var found []*gogithub.PullRequest
 	for _, pr := range list {
@@ -129,7 +129,7 @@ func (s *Session) withHead(list []*gogithub.PullRequest, sha string) []*gogithub
 		}
 	}
 	slices.SortFunc(found, func(a, b *gogithub.PullRequest) int { return cmp.Compare(a.GetNumber(), b.GetNumber()) })
-	// If a page is repeated because the list has changed meanwhile, the same
-	// pull request is not counted twice.
+	// If a page is repeated because the list has changed, the same pull request
+	// is not counted twice.
 	return slices.CompactFunc(found, func(a, b *gogithub.PullRequest) bool { return a.GetNumber() == b.GetNumber() })
 }

@@ -14,11 +14,11 @@ const (
 	// writeGap is the pause between write requests (docs.github.com, best
 	// practices for the REST API).
 	writeGap = time.Second
-	// maxFailures is how often one request is repeated after failures other
-	// than rate limits.
+	// maxFailures is the maximum number of times that one request is repeated
+	// after failures other than rate limits.
 	maxFailures = 4
-	// secondaryWait is the shortest wait after a secondary rate limit that
-	// states no time; it doubles each time.
+	// secondaryWait is the shortest wait after a secondary rate limit that does
+	// not state a time; it doubles each time.
 	secondaryWait = time.Minute
 	perPage       = 100
 	// leastPage is the smallest page that may be full: a server that reduces
@@ -28,7 +28,7 @@ const (
 )
 
 // request describes the requests of a call. send makes one attempt; it returns
-// errIncomplete if the response lacks what was requested.
+// errIncomplete if the response does not contain what was requested.
 type request struct {
 	what string // for errors: "list comments of o/r#7"
 	need string // the permission of a workflow: "pull-requests: write"
@@ -41,9 +41,9 @@ type request struct {
 type mode int
 
 const (
-	read       mode = iota // a read: repeat
-	repeatable             // an idempotent write: repeat
-	once                   // a write that must not happen twice: return, so that the caller reads again
+	read       mode = iota // a read; repeat it
+	repeatable             // an idempotent write; repeat it
+	once                   // a write that must not happen twice; return, so that the caller reads again
 )
 
 // do sends r until the outcome is definite or the deadline of ctx has passed.
@@ -80,7 +80,8 @@ func (s *Session) do(ctx context.Context, r request) error {
 }
 
 // limitPause returns the wait after the nth consecutive rate limit. If GitHub
-// does not state it, it is at least a minute and becomes longer each time.
+// does not state a time, the wait is at least a minute and becomes longer each
+// time.
 func limitPause(asked time.Duration, n int) time.Duration {
 	if asked > 0 {
 		return asked
@@ -140,7 +141,7 @@ func (s *Session) turn(ctx context.Context) (done func(), ok bool) {
 		return nil, false
 	}
 	// The pause is counted from the response, because the request arrived
-	// before it.
+	// before the response.
 	return func() {
 		s.lastWrite = time.Now()
 		<-s.writing
@@ -148,7 +149,7 @@ func (s *Session) turn(ctx context.Context) (done func(), ok bool) {
 }
 
 // pages sends r for one page after another. fetch returns the number of
-// elements on the page, -1 if the response contained no list.
+// elements on the page, or -1 if the response contained no list.
 func (s *Session) pages(ctx context.Context, r request,
 	fetch func(context.Context, *gogithub.Client, gogithub.ListOptions) (int, *gogithub.Response, error)) error {
 	first := 0
@@ -176,9 +177,9 @@ func (s *Session) pages(ctx context.Context, r request,
 	return s.newFault(r, fmt.Sprintf("more than %d pages", maxPages), nil, false)
 }
 
-// hasNext reports whether there may be another page. Without a Link header
-// go-github returns NextPage 0, as on the last page; the next page is then
-// requested if this page may be full.
+// hasNext reports whether there may be another page. Without a Link header,
+// go-github returns NextPage 0, as on the last page. In that case the next page
+// is requested if this page may be full.
 func hasNext(resp *gogithub.Response, n, first int) bool {
 	if resp.Header.Get("Link") != "" {
 		return resp.NextPage != 0 && n > 0

@@ -20,34 +20,35 @@ const (
 	// attemptLimit is the timeout of one request, so that a single dead
 	// connection does not use up the entire time limit.
 	attemptLimit = 45 * time.Second
-	// maxAnswer bounds one response, in bytes: 100 comments of 262,144 bytes,
-	// and the JSON overhead.
+	// maxAnswer is the maximum size of a response in bytes: 100 comments of
+	// 262,144 bytes, plus the JSON overhead.
 	maxAnswer    = 64 << 20
 	maxRedirects = 5
 	userAgent    = "leakgate"
 )
 
-// Options are the arguments of New. Trigger has the values that a workflow run
-// starts with.
+// Options are the arguments of New. Trigger contains the values with which a
+// workflow run starts.
 type Options struct {
-	// Owner and Repo name the repository of all calls.
+	// Owner and Repo identify the repository that all calls use.
 	Owner, Repo string
 	// API is the base URL of the REST API, as in GITHUB_API_URL:
 	// https://api.github.com, https://HOST/api/v3 or
 	// https://api.SUBDOMAIN.ghe.com.
 	API string
-	// GraphQL is the URL of the GraphQL API; if empty, it is derived from API.
+	// GraphQL is the URL of the GraphQL API; if it is empty, it is derived from
+	// API.
 	GraphQL string
 	// Token is a GITHUB_TOKEN, a token of a GitHub App or a personal access
-	// token. It is only sent to the hosts of API and GraphQL, and is never part
+	// token. It is sent only to the hosts of API and GraphQL, and is never part
 	// of an error or a note.
 	Token string
 	// Limit is the time limit of each method call, including waits; 0 means 2
 	// minutes.
 	Limit time.Duration
-	// Say, if not nil, is called with notes about waits and retries.
+	// Say is called with notes about waits and retries. It may be nil.
 	Say func(note string)
-	// Transport sends the requests; if nil, the session creates its own
+	// Transport sends the requests. If it is nil, the session creates its own
 	// transport, which Close closes.
 	Transport http.RoundTripper
 }
@@ -64,7 +65,7 @@ type Session struct {
 	transport   *authorizer
 	close       func()
 
-	// writing holds one element while a write is in flight; it guards
+	// writing contains one element while a write is in flight; it guards
 	// lastWrite.
 	writing   chan struct{}
 	lastWrite time.Time
@@ -74,8 +75,8 @@ type Session struct {
 	login string
 }
 
-// secret is a token that no formatting verb prints: fmt prints a pointer inside
-// a struct as its address.
+// secret is a token that no formatting verb prints, because fmt prints a
+// pointer inside a struct as its address.
 type secret struct{ text *string }
 
 const redacted = "[token]"
@@ -136,7 +137,8 @@ func ownTransport() *http.Transport {
 	return &http.Transport{Proxy: http.ProxyFromEnvironment}
 }
 
-// parseBase parses a URL and makes it end with a slash, as go-github requires.
+// parseBase parses a URL and adds a slash at its end if necessary, as go-github
+// requires.
 func parseBase(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" ||
@@ -162,7 +164,7 @@ func graphQLOf(api *url.URL) string {
 	return u.String()
 }
 
-// origin returns the scheme, host and port that a token is restricted to.
+// origin returns the scheme, host and port to which a token is restricted.
 func origin(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
 
 // client returns a new go-github client for each call. After a secondary rate
@@ -194,8 +196,8 @@ var errRedirect = errors.New("refused redirect")
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// authorizer adds the token to requests to GitHub itself, and bounds every
-// response.
+// authorizer adds the token to requests to GitHub itself, and limits the size
+// of every response.
 type authorizer struct {
 	base    http.RoundTripper
 	token   secret
@@ -242,7 +244,7 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, s.limit)
 }
 
-// note reports a message, without the token, to the caller.
+// note passes a message, without the token, to the caller.
 func (s *Session) note(format string, args ...any) {
 	if s.say != nil {
 		s.say(s.redact(fmt.Sprintf(format, args...)))

@@ -7,17 +7,17 @@ import (
 	"os"
 )
 
-// maxSummary is the number of bytes that a step may write: GitHub discards a
-// larger file completely (docs.github.com, workflow commands, step isolation
-// and limits).
+// maxSummary is the maximum number of bytes that a step may write: GitHub
+// discards a larger file completely (docs.github.com, workflow commands, step
+// isolation and limits).
 const maxSummary = 1 << 20
 
 const truncatedSummary = "> **Truncated**: a job summary holds 1 MiB.\n\n"
 
 // AppendSummary appends Markdown to the job summary, the file named by
-// GITHUB_STEP_SUMMARY. A text that does not fit is truncated after a line. It
-// then begins with a notice, because a notice at the end could be inside an
-// open block. If the file is full, it is not changed and the error is
+// GITHUB_STEP_SUMMARY. A text that does not fit is truncated at the end of a
+// line. It then begins with a notice, because a notice at the end could be
+// inside an open block. If the file is full, it is not changed and the error is
 // ErrTooLong. No permission is needed.
 func AppendSummary(path string, md []byte) error {
 	if path == "" {
@@ -54,8 +54,8 @@ func appendSummary(file *os.File, md []byte) error {
 	return err
 }
 
-// fitSummary returns md, or a notice and the first lines of md if it exceeds
-// room bytes.
+// fitSummary returns md. If md exceeds room bytes, it returns a notice and the
+// first lines of md.
 func fitSummary(md []byte, room int64) ([]byte, error) {
 	if int64(len(md)) <= room {
 		return md, nil

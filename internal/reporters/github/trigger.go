@@ -22,36 +22,36 @@ type Trigger struct {
 	// Name is the name of the event: pull_request, push, workflow_run,
 	// merge_group...
 	Name string
-	// Owner and Repo name the repository that the workflow belongs to.
+	// Owner and Repo identify the repository to which the workflow belongs.
 	Owner, Repo string
 	// Number is the number of the pull request; 0 if the event does not contain
-	// it, see Session.Locate.
+	// it (see Session.Locate).
 	Number int
 	// HeadSHA is the judged commit: the head of a pull request, never the merge
 	// commit in GITHUB_SHA. It is empty if the event does not contain it
-	// (issue_comment), see Session.Locate.
+	// (issue_comment; see Session.Locate).
 	HeadSHA string
-	// HeadOwner and HeadBranch name the branch of HeadSHA.
+	// HeadOwner and HeadBranch identify the branch of HeadSHA.
 	HeadOwner, HeadBranch string
-	// BaseBranch and BaseSHA are what a pull request or a merge group is merged
-	// into, empty if unknown.
+	// BaseBranch and BaseSHA identify what a pull request or a merge group is
+	// merged into; they are empty if unknown.
 	BaseBranch, BaseSHA string
-	// DefaultBranch is the default branch of the repository, empty if the event
-	// does not contain it.
+	// DefaultBranch is the default branch of the repository; it is empty if the
+	// event does not contain it.
 	DefaultBranch string
-	// Fork reports whether the head is in another repository, so that the token
+	// Fork reports whether the head is in another repository. If so, the token
 	// of a pull_request workflow is read-only.
 	Fork bool
 	// Ref is the value of GITHUB_REF.
 	Ref string
-	// RunID and RunAttempt identify this workflow run, SourceRun the one that
-	// started a workflow_run event; 0 if unknown.
+	// RunID and RunAttempt identify this workflow run; SourceRun identifies the
+	// run that started a workflow_run event. They are 0 if unknown.
 	RunID, SourceRun int64
 	RunAttempt       int
 	// ServerURL, APIURL and GraphQLURL are the URLs of this GitHub instance,
 	// without a slash at the end.
 	ServerURL, APIURL, GraphQLURL string
-	// SummaryPath is the path of the job summary, or empty.
+	// SummaryPath is the path of the job summary; it may be empty.
 	SummaryPath string
 }
 
@@ -92,8 +92,8 @@ func ReadTrigger(getenv func(string) string) (Trigger, error) {
 		return Trigger{}, fmt.Errorf("read workflow event: GITHUB_API_URL: %w", err)
 	}
 	t.GraphQLURL = strings.TrimRight(cmp.Or(getenv("GITHUB_GRAPHQL_URL"), graphQLOf(api)), "/")
-	// A missing or malformed number is treated as unknown, because only links
-	// depend on these three.
+	// A missing or malformed number is treated as unknown, because these three
+	// numbers are used only for links.
 	t.RunID, _ = strconv.ParseInt(getenv("GITHUB_RUN_ID"), 10, 64)
 	t.RunAttempt, _ = strconv.Atoi(getenv("GITHUB_RUN_ATTEMPT"))
 	var p payload
@@ -184,7 +184,7 @@ func same(a, b *repository) bool {
 	return a.FullName != "" && strings.EqualFold(a.FullName, b.FullName)
 }
 
-// fill sets the values of the event. GITHUB_SHA is the head only if the event
+// fill sets the values from the event. GITHUB_SHA is the head only if the event
 // does not involve a merge.
 func (t *Trigger) fill(p payload, getenv func(string) string) {
 	t.DefaultBranch = p.Repository.DefaultBranch
@@ -228,7 +228,8 @@ func (t *Trigger) setPull(p pull) {
 	}
 }
 
-// owner returns the login, which some parts of an event lack.
+// owner returns the login of the owner, which is missing in some parts of an
+// event.
 func (r *repository) owner() string {
 	owner, _, _ := strings.Cut(r.FullName, "/")
 	return cmp.Or(r.Owner.Login, owner)
@@ -255,8 +256,8 @@ func (t *Trigger) setSource(p payload) {
 	}
 }
 
-// setGroup reads a merge group. Its event contains no pull request: the number
-// only occurs in the branch name.
+// setGroup reads a merge group. Its event contains no pull request; the number
+// of the pull request is only in the branch name.
 func (t *Trigger) setGroup(p payload, getenv func(string) string) {
 	t.setCommit(getenv)
 	ref := t.Ref

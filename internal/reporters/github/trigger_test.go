@@ -16,7 +16,8 @@ const (
 	baseSHA = "2222222222222222222222222222222222222222"
 )
 
-// environment returns a getenv function for a workflow run with that event.
+// environment returns a getenv function for a workflow run with the given
+// event.
 func environment(t testing.TB, name, event string, more ...string) func(string) string {
 	env := map[string]string{
 		"GITHUB_REPOSITORY": "o/r", "GITHUB_EVENT_NAME": name, "GITHUB_SHA": testSHA, "GITHUB_RUN_ID": "77",
