@@ -45,7 +45,7 @@ func TestConstants(t *testing.T) {
 }
 
 // floorsOf adds segments of five minutes with the given P25 values in MB, after
-// a steep start, and returns whether they confirm a leak.
+// a steep start, and reports whether they confirm a leak.
 func floorsOf(floors ...float64) bool {
 	p := play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious()
 	entered := p.steps[0].At

@@ -11,9 +11,9 @@ const (
 	// keepP is the same for the looks after a first one, which need not find
 	// the growth again independently.
 	lookP, keepP = 1e-3, 1e-2
-	// noiseRaise is by how many standard errors the noise is assumed to be more
-	// correlated than measured. If it is too small, noise becomes significant;
-	// if it is too large, leaks are found later. Calibrated.
+	// noiseRaise is the number of standard errors by which the noise is assumed
+	// to be more correlated than measured. If it is too small, noise becomes
+	// significant; if it is too large, leaks are found later. Calibrated.
 	noiseRaise = 1.0
 	// pooledRaise is the same as noiseRaise if the noise is known from more
 	// than the window.
@@ -22,18 +22,19 @@ const (
 	// how the noise is correlated. They are used for windows up to
 	// pooledMinutes, which are too short to show it themselves.
 	pooledWindows, pooledMinutes = 3, 60
-	// lineBetter is by how much a line (or a line after a flat part) must be
-	// better than each other shape by the BIC. 2 is "positive evidence" (Kass
-	// and Raftery 1995); 1 finds leaks sooner, and the later looks make up for
-	// it.
+	// lineBetter is the minimum difference of the BIC by which a line (or a
+	// line after a flat part) must be better than each other shape. 2 is
+	// "positive evidence" (Kass and Raftery 1995); 1 finds leaks sooner, and
+	// the later looks make up for it.
 	lineBetter = 1.0
 	// keepBetter is the same as lineBetter for the later looks; in windows of
 	// keepLong minutes and more, another shape may be better by up to
 	// keepWorse.
 	keepBetter, keepLong, keepWorse = 0.7, 90, 1.5
-	// keepSteps is by how much steps may be better than the line in later
-	// looks, because correlated noise looks like steps. threeStepsCost is added
-	// to the BIC of three steps, because their positions were searched.
+	// keepSteps is the largest difference of the BIC by which steps may be
+	// better than the line in later looks, because correlated noise looks like
+	// steps. threeStepsCost is added to the BIC of three steps, because their
+	// positions were searched.
 	keepSteps, threeStepsCost = 4.0, 3.0
 	// A better curve does not matter if the rise is at least steadyT
 	// significant and the pace of the last quarter is at least steadyPace of
@@ -105,8 +106,9 @@ const (
 	largestRise = 0.38
 	// endExplained is the same as explained, for the end verdict.
 	endExplained = 0.63
-	// curveBetter is by how much a curve that levels off may be better than the
-	// line by the BIC. 6 to 10 is "strong evidence" (Kass and Raftery 1995).
+	// curveBetter is the largest difference of the BIC by which a curve that
+	// levels off may be better than the line. 6 to 10 is "strong evidence"
+	// (Kass and Raftery 1995).
 	curveBetter = 6.0
 	// stepsBetter is the same as curveBetter for two and three steps.
 	stepsBetter = 6.0
@@ -148,8 +150,9 @@ const (
 	otherChanges = 0.4
 	// certain is the 95 % quantile of the normal distribution.
 	certain = 1.645
-	// onsetBetter is by how much a line after a flat part must be better than a
-	// line by the BIC for the rate to be that of the later part.
+	// If a line after a flat part is better than a line without one by a
+	// difference of the BIC of at least onsetBetter, the rate is that of the
+	// later part.
 	onsetBetter = 6.0
 	// Levels after forced collections must grow by leastCollected MB and by
 	// perLoop MB per loop.

@@ -31,8 +31,9 @@ type finding struct {
 	// end. Both are 0 if unknown, and infinite if no leak would have been
 	// detected.
 	detectable, lately float64
-	// higher is by how much the last sixth of the levels is above the first, in
-	// MB. rises reports whether this exceeds the noise.
+	// higher is the difference between the last sixth of the levels and the
+	// first sixth, in MB. rises reports whether this difference exceeds the
+	// noise.
 	higher float64
 	rises  bool
 	// levels are the judged levels; apart is the time between two adjacent

@@ -180,8 +180,8 @@ type Verdict struct {
 	// detected in this series with 95 % certainty; 0 if unknown. It is always
 	// unknown with policy "article".
 	MinDetectable float64
-	// MinDetectableLately is the same for a leak that began an hour before the
-	// end.
+	// MinDetectableLately is the slowest such leak among those that began an
+	// hour before the end.
 	MinDetectableLately float64
 	// Flat is how long memory that grew has been flat at the end of the run; 0
 	// if it is not flat.

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// No flag takes the next flag or an empty text as its value, and no argument is
-// empty, whatever the command: an unset variable of a script never selects the
-// default.
+// In every command, a flag that would take the next flag or an empty text as
+// its value is rejected, and so is an empty argument: an unset variable of a
+// script never selects the default.
 func TestFlagsRejectEmptyValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	flags, commands := 0, 0

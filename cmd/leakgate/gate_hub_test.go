@@ -69,7 +69,8 @@ func newHub(t *testing.T) *hub {
 	}
 }
 
-// env returns the variables of a job. The event file has the form of GitHub's.
+// env returns the variables of a job. The event file has the same form as on
+// GitHub.
 func (h *hub) env(event string, payload, more map[string]any) map[string]string {
 	h.t.Helper()
 	dir := h.t.TempDir()

@@ -275,7 +275,7 @@ func checkBranch(t *testing.T, below map[string][]analysis.Object, want []analys
 	}
 }
 
-// IDs may be in upper or lower case, with or without 0x; the output has the
+// IDs may be in upper or lower case, with or without 0x; the output is in the
 // order of the request.
 func TestObjectsIDs(t *testing.T) {
 	path := recorded.Path(t, "hprof", "leak_service_binder.hprof")

@@ -283,9 +283,9 @@ func TestSteepHeaps(t *testing.T) {
 	}
 }
 
-// A heap that fills and then stays constant causes no warning, whatever is
-// collected, in at least 99 of 100 cases. The exceptions fill evenly for half
-// an hour, or their collections coincide with the readings.
+// In at least 99 of 100 cases, a heap that fills and then stays constant causes
+// no warning, however much garbage its collections free. The exceptions fill
+// evenly for half an hour, or their collections coincide with the readings.
 func TestHeapsThatStay(t *testing.T) {
 	seeds := 300
 	if os.Getenv("LEAKGATE_E2E") == "long" {
