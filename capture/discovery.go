@@ -85,7 +85,8 @@ type processFiles struct{ stat, status, commandLine []byte }
 // other UUIDs changes the number of UUIDs, which is detected.
 const uuidFile = "/proc/sys/kernel/random/uuid"
 
-// processesPerCat bounds the arguments of one cat: Android 5 accepts 128 KiB.
+// processesPerCat is the maximum number of processes whose files one cat reads:
+// Android 5 accepts 128 KiB of arguments.
 const processesPerCat = 100
 
 // findCommand returns a command that finds the processes whose command line
@@ -244,7 +245,7 @@ func parseFound(f processFiles) (candidateProcess, bool) {
 	}, true
 }
 
-// maxName bounds the name of a process, in bytes.
+// maxName is the maximum length of the name of a process, in bytes.
 const maxName = 255
 
 // validName reports whether a name is printable text: Process.setArgV0 and

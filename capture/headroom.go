@@ -146,8 +146,8 @@ const (
 	// traitsTimeout is the maximum real time for reading the constant values;
 	// the package service answers through system_server.
 	traitsTimeout = 15 * time.Second
-	// maxTraits bounds the number of kept traits, since there may be many
-	// short-lived processes.
+	// maxTraits is the maximum number of processes whose traits are kept: there
+	// may be many short-lived processes.
 	maxTraits = 1000
 )
 
@@ -167,9 +167,9 @@ func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, err
 	return out, nil
 }
 
-// maxOldLine bounds a command line before Android 7, in bytes: adbd accepts
-// 4095, of which package adb needs some (AOSP adb/sockets.cpp,
-// connect_to_remote).
+// maxOldLine is the maximum length of a command line before Android 7, in
+// bytes: adbd accepts 4095, some of which package adb needs (AOSP
+// adb/sockets.cpp, connect_to_remote).
 const maxOldLine = 3900
 
 // most returns how many of n processes fit on one command line: all of them

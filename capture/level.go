@@ -136,8 +136,8 @@ const (
 	// retryAfter is the number of lookups after which an unclear answer is
 	// probed again: about ten minutes.
 	retryAfter = 20
-	// maxUnsure bounds the number of kept probes, since there may be many
-	// short-lived processes.
+	// maxUnsure is the maximum number of inconclusive probes that are kept:
+	// there may be many short-lived processes.
 	maxUnsure = 1000
 	// suTimeout is the maximum real time of a call of su, which may wait for
 	// the user to confirm it.

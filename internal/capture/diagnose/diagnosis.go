@@ -155,7 +155,7 @@ func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Re
 	return out, nil
 }
 
-// checkTimeout bounds the identification of a pid, in real time.
+// checkTimeout is the maximum real time for identifying the process with a pid.
 const checkTimeout = 5 * time.Second
 
 // check compares the process with the requested one, and remembers the result:

@@ -143,7 +143,7 @@ func checkShape(t *testing.T, r Report) {
 			t.Errorf("a check without text, or a failed check without an action: %+v", c)
 		}
 		if (c.Device == "") != (c.Scope == ScopeHost) || (c.Process == "") != (c.Scope != ScopeProcess) {
-			t.Errorf("a check with a wrong scope: %+v", c)
+			t.Errorf("a check with an invalid scope: %+v", c)
 		}
 	}
 	text, data := render(t, r)

@@ -247,8 +247,8 @@ func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	return library
 }
 
-// smallLeak is how many times as much as a leak an accumulation must retain to
-// be shown first.
+// smallLeak is a factor: an accumulation that retains so many times as much as
+// a leak is shown before the leak.
 const smallLeak = 20
 
 func (c *Case) findLeak(l *analysis.Leak, what string) {

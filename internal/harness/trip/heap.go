@@ -30,8 +30,8 @@ type heaps struct {
 // in the heap.
 const firstDumps = 2
 
-// maxPlaces bounds the number of places in a result; maxSteps bounds the number
-// of steps that are kept at the end of a path.
+// maxPlaces is the maximum number of places in a result; maxSteps is the
+// maximum number of steps that are kept at the end of a path.
 const (
 	maxPlaces = 10
 	maxSteps  = 30

@@ -74,7 +74,7 @@ const (
 	lastShare = 1.0 / 3
 )
 
-// state is what the readings of a measure show so far.
+// state is the state of a measure according to its readings so far.
 type state int
 
 const (
@@ -88,7 +88,7 @@ const (
 	growing
 )
 
-// judgment is what the readings of one measure show.
+// judgment is the result of judging the readings of one measure.
 type judgment struct {
 	state state
 	// fitted reports whether a line was fitted, with its 95 % interval.

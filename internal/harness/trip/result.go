@@ -183,7 +183,7 @@ func conclude(r *record.Trip) {
 	}
 }
 
-// shownParts bounds the number of parts of a verdict in one line.
+// shownParts is the maximum number of parts of a verdict that one line shows.
 const shownParts = 3
 
 func listed(parts []string, between string) string {

@@ -445,7 +445,7 @@ func (t *trip) judged() []judgedMeasure {
 	return out
 }
 
-// maxWarnings bounds the number of warnings in a result.
+// maxWarnings is the maximum number of warnings in a result.
 const maxWarnings = 20
 
 func (t *trip) warn(line string) {
