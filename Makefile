@@ -101,7 +101,7 @@ real: $(BIN)/testrun
 e2e: packages tools
 	GOOS=darwin go vet ./...
 	LEAKGATE_E2E=long go test -tags realtime,e2e -count=1 -timeout 90m ./...
-	go test -race -count=1 -timeout 20m -run '^Test(Garbage|SharedSuspects|Suspects|ThreadLocals|Shark.*)$$' ./analysis
+	go test -race -count=1 -timeout 20m -run '^Test(Garbage|RecordedGarbage|SharedSuspects|Suspect.*|ThreadsOfThreadLocals|Shark.*)$$' ./analysis
 
 # In virtual time, and for SOAK behind the real adb server.
 soak: packages
