@@ -428,7 +428,7 @@ func FuzzVerdict(f *testing.F) {
 		case Bad:
 			if err != nil || !strings.Contains(string(run)+string(trip), theKey[:8]) &&
 				!strings.Contains(string(run)+string(trip), `\u`) {
-				t.Fatalf("bad commit, but the reason lacks the key: %s", reason)
+				t.Fatalf("bad commit, but the reason does not contain the key: %s", reason)
 			}
 		case Good:
 			if err != nil || read.Interrupted || len(read.MissingEvidence) > 0 || read.ExitCode != 0 &&

@@ -111,7 +111,7 @@ func (c *Checkout) present(ctx context.Context, names []string) (map[string]foun
 	}
 	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	if len(lines) != len(asked) {
-		return nil, fmt.Errorf("look up %d commits: git answered with %d lines", len(asked), len(lines))
+		return nil, fmt.Errorf("look up %d commits: git printed %d lines", len(asked), len(lines))
 	}
 	for i, name := range asked {
 		found[name] = commitOf(name, lines[i])

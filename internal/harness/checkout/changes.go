@@ -145,7 +145,7 @@ func (c *Checkout) mergeBase(ctx context.Context, base, head string) (from, to s
 	}
 	from, _, _ = strings.Cut(string(out), "\n")
 	if !hexadecimal.MatchString(from) {
-		return "", "", errors.New("find merge base: unexpected answer of git")
+		return "", "", errors.New("find merge base: unexpected output of git")
 	}
 	return from, to, nil
 }

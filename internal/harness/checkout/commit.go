@@ -36,7 +36,7 @@ func (c *Checkout) commit(ctx context.Context, name string) (string, error) {
 	id := strings.TrimSpace(string(out))
 	if !hexadecimal.MatchString(id) {
 		return "",
-			fmt.Errorf("find commit %s: unexpected answer of git: %s", text.Quote(name, maxName),
+			fmt.Errorf("find commit %s: unexpected output of git: %s", text.Quote(name, maxName),
 				text.Quote(id, maxName))
 	}
 	return id, nil

@@ -72,7 +72,7 @@ func onlyEntry(files []*zip.File, name string) (*zip.File, error) {
 	case found == nil:
 		return nil, fmt.Errorf("zip file has no %s: %w", text.Quote(name, 100), fs.ErrNotExist)
 	case !found.Mode().IsRegular() || found.Flags&encrypted != 0:
-		return nil, fmt.Errorf("%s is not a plain file", text.Quote(name, 100))
+		return nil, fmt.Errorf("%s is not a regular file", text.Quote(name, 100))
 	}
 	return found, nil
 }

@@ -92,13 +92,13 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		if n := w.count("GET /repos/o/r/actions/artifacts?name=base&"); n < 2 {
-			t.Errorf("%d requests with the name", n)
+			t.Errorf("%d requests contain the name", n)
 		}
 		if got, err := s.Artifacts(t.Context(), "base", "main", 1); err != nil || len(got) != 1 || got[0].ID != 500 {
 			t.Errorf("newest: %v %v", got, err)
 		}
 		if got, err := s.Artifacts(t.Context(), "base&name=x", "main", 1); err != nil || len(got) != 0 {
-			t.Errorf("other name: %v %v", got, err)
+			t.Errorf("artifact with another name: %v %v", got, err)
 		}
 	})
 }

@@ -303,7 +303,7 @@ func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComme
 	if err == nil || isUnknown(err) || ctx.Err() != nil {
 		return err
 	}
-	w.note("%v; the duplicate stays", err)
+	w.note("%v; the duplicate remains", err)
 	return nil
 }
 

@@ -357,7 +357,7 @@ func TestUpsert(t *testing.T) {
 					t.Errorf("%d creations, want %d", n, c.creates)
 				}
 				if w.foreign() != before {
-					t.Error("foreign comments were touched")
+					t.Error("comments of other authors were changed")
 				}
 				if err != nil {
 					return
@@ -558,7 +558,7 @@ func upsertRandomly(t *testing.T, seed uint64) string {
 	}
 	time.Sleep(time.Minute) // until all late effects have happened
 	if w.foreign() != foreign {
-		t.Error("foreign comments were touched")
+		t.Error("comments of other authors were changed")
 	}
 	ours := w.ours()
 	if err != nil {
