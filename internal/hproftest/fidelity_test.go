@@ -292,7 +292,7 @@ func (s *artShape) class(i int) {
 func (s *artShape) instance(i int) {
 	r := s.records[i]
 	class := s.loaded[r.Class]
-	// The last fields are those of java.lang.Object: the class, and the lock
+	// The last fields are those of java.lang.Object: the class and the lock
 	// word.
 	if got := id4(r.Data[len(r.Data)-8:]); got != r.Class {
 		s.Errorf("%s has class 0x%x in its field", class, uint64(got))

@@ -267,8 +267,8 @@ type layouts struct {
 }
 
 const (
-	// longestChain bounds the number of superclasses of a class, so that a
-	// cycle in a damaged dump does not cause an endless loop.
+	// longestChain bounds the number of superclasses of a class: without it, a
+	// cycle in a damaged dump would cause an endless loop.
 	longestChain = 1 << 10
 	// mostPlaces bounds the number of references that all classes declare.
 	// Inherited references count for each subclass; a large app has a few

@@ -140,9 +140,9 @@ func (w *world) declaredRoot(o *object) bool {
 		func(r root) bool { return r.object == o && r.kind != hprof.SubRootUnreachable })
 }
 
-// known returns the layout of a class as far as the dump has the classes: the
-// fields of missing classes, and those of the superclasses of missing classes,
-// are unknown.
+// known returns the layout of a class as far as it can be read from the dump:
+// the fields of missing classes, and those of the superclasses of missing
+// classes, are unknown.
 func (a *answer) known(c *class) []placed {
 	list := c.layout()
 	for k := c; k != nil; k = k.super {

@@ -210,8 +210,8 @@ func TestOneSegment(t *testing.T) {
 	}
 }
 
-// TestSuperclassCycle has classes that are their own superclasses, and checks
-// that Load still ends.
+// TestSuperclassCycle loads classes that are their own superclasses, and checks
+// that Load ends.
 func TestSuperclassCycle(t *testing.T) {
 	const wide, objects = 2000, 300
 	w := newScribe(4)

@@ -412,7 +412,8 @@ func (t *ruledTree) byClass() (list []peerRow) {
 	return list
 }
 
-// rowKey is a class, or a name if all classes of this name share a row.
+// rowKey identifies a row by its class, or by its name if all classes with this
+// name share the row.
 type rowKey struct {
 	class hprof.ID
 	name  string

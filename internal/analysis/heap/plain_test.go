@@ -581,8 +581,8 @@ func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 	t.Logf("%d objects and %d classes agree with the engine", len(want.objects), len(g.Histogram()))
 }
 
-// byName adds up the objects of the classes of one name: an object below
-// another object of the same name counts with that object.
+// byName adds up the objects of all classes with the same name: an object below
+// another object whose class has that name counts with that object.
 func (t *ruledTree) byName() map[string]int64 {
 	rows, above := map[string]int64{}, map[string]int{}
 	for _, o := range t.objects {

@@ -237,7 +237,8 @@ type dumper struct {
 func (d *dumper) name(s string) hprof.ID {
 	id, ok := d.names[s]
 	if !ok {
-		// FNV-1a, so that the number does not depend on the order of the calls.
+		// The number is the FNV-1a hash of the text, so it does not depend on
+		// the order of the calls.
 		h := uint32(2166136261)
 		for _, b := range []byte(s) {
 			h = (h ^ uint32(b)) * 16777619

@@ -808,7 +808,7 @@ func FuzzStrip(f *testing.F) {
 }
 
 // BenchmarkStrip strips a heap of 100 MB in memory. It should reach 20 million
-// records per second and 2 GB/s, so that the disk is the bottleneck.
+// records per second and 2 GB/s: then the disk is the bottleneck.
 func BenchmarkStrip(b *testing.B) {
 	for _, ids := range []int{4, 8} {
 		b.Run(fmt.Sprintf("ids=%d", ids), func(b *testing.B) {

@@ -45,8 +45,8 @@ type field struct {
 	kind          kind
 }
 
-// appendField writes the kind first, so that a comment below the line can
-// change it.
+// appendField writes the kind first: a comment below the line can then change
+// it in place.
 func appendField(b []byte, f field) []byte {
 	b = append(b, byte(f.kind))
 	b = binary.AppendUvarint(b, uint64(f.renamed))
@@ -77,8 +77,8 @@ const (
 	isSynthesized
 )
 
-// appendMethod writes the flags first, so that a comment below the line can
-// change them.
+// appendMethod writes the flags first: a comment below the line can then change
+// them in place.
 func appendMethod(b []byte, m method) []byte {
 	at := len(b)
 	b = append(b, 0)

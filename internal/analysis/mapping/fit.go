@@ -67,10 +67,11 @@ func (m *Mapping) Fit(classes []string) Fit {
 	return f
 }
 
-// AddFields counts whether a class of the dump has the fields that the mapping
-// has for it. This distinguishes two builds of one app that use the same names
-// for classes: both have an a.a. class is the name in the dump, and fields are
-// the fields that the class declares, including static ones.
+// AddFields checks whether a class of the dump has the fields that the mapping
+// lists for it, and adds the numbers to Fields and Missing. This distinguishes
+// two builds of one app that use the same names for classes: both have an a.a.
+// class is the name in the dump, and fields are the fields that the class
+// declares, including static ones.
 func (f *Fit) AddFields(m *Mapping, class string, fields []string) {
 	c := m.renamed(class)
 	if c == nil || c.renamed == c.original {
@@ -197,8 +198,8 @@ var platforms = []string{
 // of these packages are evidence about the app only if they are renamed.
 var shipped = []string{"androidx.", "android.support.", "kotlin.", "kotlinx."}
 
-// platform reports whether a class belongs to the platform, so that no build of
-// an app renames it.
+// platform reports whether a class belongs to the platform, which means that no
+// build of an app renames it.
 func platform(name string) bool {
 	if kindOf([]byte(name)) != object || strings.HasPrefix(name, "[") || strings.ContainsRune(name, '/') {
 		return true
