@@ -119,9 +119,9 @@ func (c *Client) dial(ctx context.Context, wait bool) (*conn, error) {
 	return newConn(ctx, nc, min(serverTimeout, c.opt.AnswerTimeout), phase{endpoint: c.at.addr}), nil
 }
 
-// await dials an address where nothing was listening a moment ago. Only one
-// call at a time does this, on behalf of all calls to the address: it polls,
-// and starts the server when a start is due.
+// await dials an address where nothing was listening just now. Only one call at
+// a time does this, on behalf of all calls to the address: it polls, and starts
+// the server when a start is due.
 func (c *Client) await(ctx context.Context) (net.Conn, error) {
 	s := serverStateAt(c.at.addr)
 	if err := s.turn.lock(ctx); err != nil {

@@ -92,7 +92,7 @@ func TestNoAdbServer(t *testing.T) {
 		})
 	}
 	t.Run("nobody", func(t *testing.T) {
-		// A port that was free a moment ago may be taken by now.
+		// A port that was free just now may be taken by now.
 		_, err := testClient(t, Options{Addr: "127.0.0.1:1"}).Version(soon(t))
 		checkSentence(t, err, ErrNoServer, "run `adb start-server`")
 	})

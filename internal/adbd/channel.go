@@ -127,7 +127,7 @@ func (c *channel) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// Close tells the peer that the service has ended.
+// Close reports to the peer that the service has ended.
 func (c *channel) Close() error {
 	c.once.Do(func() {
 		c.link.forget(c)

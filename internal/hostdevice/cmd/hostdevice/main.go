@@ -87,20 +87,22 @@ func serve(args []string) int {
 	var o hostdevice.Options
 	flags := flag.NewFlagSet("hostdevice serve", flag.ContinueOnError)
 	listen := flags.String("listen", "127.0.0.1:5601",
-		"`address` for the adb server to connect to; anyone who reaches it has a shell")
+		"`address` for the adb server to connect to; anyone who can connect to it gets a shell")
 	flags.Float64Var(&o.Scale, "scale", 1, "device seconds per real second")
 	flags.StringVar(&o.Model, "model", "", "ro.product.model (default Host Device)")
 	flags.IntVar(&o.API, "api", 0, "ro.build.version.sdk (default 34)")
 	flags.StringVar(&o.BuildType, "build-type", "", "user, userdebug or eng (default userdebug)")
 	flags.StringVar(&o.Package, "package", "", "name of the app (default com.example.leaky)")
 	flags.BoolVar(&o.Released, "released", false, "make the app not debuggable")
-	flags.StringVar(&o.Dir, "dir", "", "`directory` to work in (default the one for temporary files)")
+	flags.StringVar(&o.Dir, "dir", "",
+		"parent `directory` of the device's files (default: the directory for temporary files)")
 	flags.IntVar(&o.ShellUID, "shell-uid", 0,
-		"user of the shell, as root only (default the current user, for root 2000)")
-	flags.IntVar(&o.AppUID, "app-uid", 0, "user of the app, as root only (default the current user, for root 10123)")
+		"`uid` of the shell; requires root (default: the current user, or 2000 for root)")
+	flags.IntVar(&o.AppUID, "app-uid", 0,
+		"`uid` of the app; requires root (default: the current user, or 10123 for root)")
 	flags.BoolVar(&o.Root, "root", false,
-		"if root runs this, use root as the user of shell and app: every user of this machine who reaches the address "+
-			"is then root")
+		"run shell and app as root if root runs this: every user of this machine who can connect to the address "+
+			"then has root access")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
