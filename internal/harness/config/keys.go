@@ -326,7 +326,7 @@ func (w *walker) exactlyOne(at place, keys []key) {
 	}
 }
 
-// monkey reads the settings of the monkey. events has no default.
+// monkey reads the settings of the monkey. The key events has no default.
 func (w *walker) monkey(at place, keys []key) {
 	w.mapping(at, keys)
 	if resolved(at.node).Kind == yaml.MappingNode && !w.given(at.path+".events") {

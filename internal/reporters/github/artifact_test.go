@@ -262,7 +262,7 @@ func TestExtract(t *testing.T) {
 		"none":                       {zipOf(t, "g", ""), "!has no"},
 		"not a zip file":             {[]byte("PK"), "!open zip"},
 		"truncated":                  {zipOf(t, "f", "yes")[:60], "!open zip"},
-		"link":                       {link(), "!plain file"},
+		"link":                       {link(), "!regular file"},
 		"too long":                   {zipOf(t, "f", strings.Repeat("x", 1001)), "!more than"},
 		"just below the limit":       {zipOf(t, "f", strings.Repeat("x", 1000)), strings.Repeat("x", 1000)},
 		"zip bomb with a wrong size": {lying(), "!"},
