@@ -21,10 +21,8 @@ type LogKind string
 // thread could be created is also a ThreadLimit. `leakgate parse` prints these
 // words too.
 const (
-	LogGC LogKind = "gc" // a garbage collection that ART logs
-	// an allocation waits for the garbage collector, or the heap is at its
-	// limit
-	LogFullHeap      LogKind = "full_heap"
+	LogGC            LogKind = "gc"              // a garbage collection that ART logs
+	LogFullHeap      LogKind = "full_heap"       // an allocation waits for the collector, or the heap is at its limit
 	LogOutOfMemory   LogKind = "out_of_memory"   // an OutOfMemoryError is thrown or printed
 	LogCrash         LogKind = "crash"           // FATAL EXCEPTION
 	LogNativeCrash   LogKind = "native_crash"    // a fatal signal, or the header of a tombstone
