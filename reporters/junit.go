@@ -333,7 +333,7 @@ func (j *junit) workload(w record.Workload) junitCase {
 	case w.Error != "":
 		c.Error = j.result("workload", w.Error, w.Error)
 	case len(w.Interrupted) > 0:
-		c.Error = j.result("workload", "a device has dropped the workload")
+		c.Error = j.result("workload", "a device dropped the connection to the workload")
 	}
 	return c
 }

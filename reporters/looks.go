@@ -50,7 +50,7 @@ func (out *page) looks(looks []record.ReplayLook) {
 		line.write(out)
 	}
 	if more := len(lines) - maxLookLines; more > 0 {
-		out.line("  look     %s; --json has all looks", text.Plural(more, "more line", "more lines"))
+		out.line("  look     %s; use --json to list all looks", text.Plural(more, "more line", "more lines"))
 	}
 }
 

@@ -165,7 +165,7 @@ func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 			t.Reason)
 	}
 	if more := len(p.Transitions) - maxSteps; more > 0 {
-		out.line("  %s; --json has them", text.Plural(more, "more transition", "more transitions"))
+		out.line("  %s; use --json to list all", text.Plural(more, "more transition", "more transitions"))
 	}
 	if p.Unjudged != "" {
 		out.line("  not judged: %s", text.Printable(p.Unjudged))

@@ -347,7 +347,7 @@ func (out *page) missing(r record.Run) {
 		out.line("missing at %s: %s%s", text.Span(m.T), who, text.Printable(m.Text))
 	}
 	if n := len(r.MissingEvidence) - shownMissing; n > 0 {
-		out.line("missing: %d more; run.json has them", n)
+		out.line("missing: %d more; see run.json", n)
 	}
 }
 
@@ -364,7 +364,7 @@ func (out *page) unjudged(list []record.Unjudged) {
 		out.line("not judged: %s", text.Printable(u.Text))
 	}
 	if n := len(list) - shownUnjudged; n > 0 {
-		out.line("not judged: %d more; run.json has them", n)
+		out.line("not judged: %d more; see run.json", n)
 	}
 }
 

@@ -183,7 +183,7 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 			d.Reason, d.Text = "kill", cachedText+text.Printable(string(log.KillReason))
 			return d
 		}
-		d.Text = cmp.Or(textOfLog(log), "neither exit info nor the log has a reason")
+		d.Text = cmp.Or(textOfLog(log), "neither exit info nor the log contains a reason")
 		if d.Reason == "unknown" && log.Mentions[dumpsys.LogDied].Count > 0 {
 			d.Text = "the log reports the death without a reason"
 		}

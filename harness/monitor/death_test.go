@@ -285,7 +285,7 @@ func TestDeathTexts(t *testing.T) {
 		"unknown importance": {
 			of(0, exit(3, "LOW_MEMORY", "")), cached, "kill", "killed while cached",
 		},
-		"without explanation":           {nil, "", "unknown", "neither exit info nor the log has a reason"},
+		"without explanation":           {nil, "", "unknown", "neither exit info nor the log contains a reason"},
 		"kill after a caught exception": {exit(10, "USER_REQUESTED", ""), oom, "kill", "USER_REQUESTED"},
 		"out of memory in the background": {
 			of(400, exit(4, "CRASH", "crash")), oom, "out_of_memory", "java.lang.OutOfMemoryError",

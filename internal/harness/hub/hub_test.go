@@ -267,7 +267,7 @@ func TestHubRequests(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		if err := h.Discover(ctx); err == nil {
-			t.Error("Discover ignores that the context has ended")
+			t.Error("Discover ignores that the context is done")
 		}
 		if v, err := h.Finish("done", false); err != nil || len(v.Run.Checks) != 0 {
 			t.Errorf("%+v, %v", v.Run.Checks, err)

@@ -114,7 +114,7 @@ func TestHostileNotes(t *testing.T) {
 func TestFileSystemWithoutLocks(t *testing.T) {
 	for _, cause := range []error{syscall.ENOTSUP, syscall.ENOSYS, syscall.ENOLCK} {
 		err := unlockable(cause)
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "has no locks") ||
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), "does not support locks") ||
 			!strings.Contains(err.Error(), FolderVariable) {
 			t.Error(err)
 		}
