@@ -153,7 +153,7 @@ func TestFailingChecks(t *testing.T) {
 			t.Errorf("%s: %v, strictly %v", c.verdict, l.fails(e, false), l.fails(e, true))
 		}
 		e.Expired = []string{"over"}
-		if !l.fails(e, false) { // somebody has to look, whatever the check shows
+		if !l.fails(e, false) { // somebody should read the entry, whatever the verdict
 			t.Errorf("%s with an expired exception does not fail", c.verdict)
 		}
 		l.settings.Observe = true

@@ -151,7 +151,7 @@ func TestJUnitGolden(t *testing.T) {
 	golden(t, "junit.golden", b.String())
 }
 
-// Each case of a run has the result that is in the record.
+// Each case has the result that the record contains.
 func TestJUnitCases(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteJUnit(&b, checkedRun()); err != nil {

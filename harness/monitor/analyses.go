@@ -13,8 +13,9 @@ import (
 type analyses struct {
 	*port
 	call call[*response.Case]
-	// cases are the cases that are not analyzed yet. answer receives the result
-	// of the case being analyzed; it is nil if no caller waits for that result.
+	// cases lists the cases that have not been analyzed yet. answer receives
+	// the result of the case being analyzed; it is nil if no caller waits for
+	// that result.
 	cases  []collectedCase
 	answer func(record.Diagnosis, error)
 

@@ -85,7 +85,7 @@ func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, s
 		return record.Death{}, false
 	}
 	var exit *dumpsys.Exit
-	info, _ := dumpsys.ParseExitInfo(answers["exits"]) // without exit info, the log may have the reason
+	info, _ := dumpsys.ParseExitInfo(answers["exits"]) // without exit info, the log may contain the reason
 	for _, e := range info.Exits {
 		at, err := time.Parse(exitTime, string(e.Timestamp))
 		if err == nil && now.Sub(at) <= since && string(e.Process) == p.Name &&
@@ -213,8 +213,8 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	return d
 }
 
-// Android routinely kills cached processes when it needs memory: such a kill
-// says nothing about the memory of the process itself.
+// Android routinely kills cached processes when it needs memory. Such a kill is
+// not evidence about the memory of the process itself.
 const (
 	cachedText = "killed while cached, to free memory: "
 	// cachedImportance is

@@ -13,8 +13,8 @@ import (
 
 const (
 	// logTag is the tag with which a test on the device logs marks. Only lines
-	// with this tag are read, so that following the log has almost no cost on
-	// the device.
+	// with this tag are read, so following the log costs the device almost
+	// nothing.
 	logTag = "leakgate"
 	// logTimeAPI is the first API level whose logcat can start at a time
 	// (logcat -T, Android 5).

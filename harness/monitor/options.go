@@ -39,7 +39,7 @@ type Options struct {
 	// JUnit controls whether junit.xml is written. If nil, it is written for a
 	// run with checks.
 	JUnit *bool
-	// Build is the source and variant of the app under test, nil if unknown.
+	// Build is the source and variant of the app under test, or nil if unknown.
 	Build *record.Revision
 	// Tool is the name and version of the program, for run.json.
 	Tool string
