@@ -96,7 +96,8 @@ func (l *Leaks) Skip(reason string) Decorator {
 	return l.around(func(_ context.Context, spec *spec) { spec.skipped = reason })
 }
 
-// Identity identifies a leak.
+// Identity determines which leaks an exception covers; see [Key], [Class] and
+// [Held].
 type Identity func(*monitor.Exception)
 
 // Key identifies a leak by its key, or by at least the first 8 characters of

@@ -8,5 +8,5 @@ import "os/exec"
 // so only the command itself is killed.
 func startInGroup(*exec.Cmd) {}
 
-// killGroup kills the command, if it has not ended yet.
+// killGroup kills the command if it has not ended yet.
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

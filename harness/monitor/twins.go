@@ -96,7 +96,7 @@ func (t *twins) freeNumber(p capture.Process, taken map[int]bool) int {
 	}
 	for n := range len(taken) + 1 {
 		if n == 1 {
-			continue // the first is 0, the second 2
+			continue // the first process has number 0, the second 2
 		}
 		if !taken[n] {
 			return n
