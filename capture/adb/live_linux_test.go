@@ -462,7 +462,7 @@ func TestServerKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := d.Shell(ctx, "true", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the wait for a server did not end with its context: %v", err)
+		t.Errorf("the wait for a server did not end when its context was canceled: %v", err)
 	}
 	holdGrace(c.Addr())
 	second := adbd.NewServer(p)
@@ -620,7 +620,7 @@ func TestRealTrack(t *testing.T) {
 		return nil
 	})
 	if err != done {
-		t.Errorf("track ended with %v; the device appeared: %v", err, came)
+		t.Errorf("track returned %v; the device appeared: %v", err, came)
 	}
 	if v, err := c.Version(soon(t)); v != 41 || err != nil {
 		t.Errorf("version %d, %v", v, err)

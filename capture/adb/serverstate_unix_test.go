@@ -231,7 +231,7 @@ func TestRestartRules(t *testing.T) {
 			wg.Wait()
 			p.wantStarts(t, 0, 2*time.Second+startEvery+grace)
 			if n, most := len(p.dials)-looked, 64+int(grace/pollEvery)+2; n > most {
-				t.Errorf("the unused address was dialed %d times, want %d at most: one call polls for all", n, most)
+				t.Errorf("the unused address was dialed %d times, want at most %d: one call polls for all", n, most)
 			}
 		},
 		"no start without permission": func(t *testing.T) {

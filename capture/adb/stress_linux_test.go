@@ -248,7 +248,7 @@ func TestStress(t *testing.T) {
 				t.Errorf("peak %d bytes, want at most %d; %d bytes held afterwards", got.PeakOver, tt.most, got.Held)
 			}
 			if got.Goroutines > 0 || got.Sockets > 0 {
-				t.Errorf("%d goroutines and %d sockets are left", got.Goroutines, got.Sockets)
+				t.Errorf("%d goroutines and %d sockets remain", got.Goroutines, got.Sockets)
 			}
 		})
 	}

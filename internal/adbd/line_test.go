@@ -434,7 +434,7 @@ func TestSessionEnds(t *testing.T) {
 				dropped(t, ours)
 				<-ended
 				if time.Since(began) != 0 {
-					t.Errorf("connection was dropped after %v, want at once", time.Since(began))
+					t.Errorf("connection was dropped after %v, want immediately", time.Since(began))
 				}
 			})
 		})

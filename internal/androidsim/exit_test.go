@@ -87,7 +87,7 @@ func TestExitsAreBounded(t *testing.T) {
 			t.Errorf("%d exits are shown", n)
 		}
 		if len(p.exits) > 200/2 || len(p.lives) > maxLives {
-			t.Errorf("%d exits and %d ended processes are kept", len(p.exits), len(p.lives))
+			t.Errorf("%d exits and %d ended processes are stored", len(p.exits), len(p.lives))
 		}
 	})
 }

@@ -163,7 +163,7 @@ func TestCrashSystem(t *testing.T) {
 			}
 		}
 		if out := ask(t, p, "dumpsys gpu --gpumem"); out == "" {
-			t.Error("the crash stopped a service that has its own process")
+			t.Error("the crash stopped a service that runs in its own process")
 		}
 		time.Sleep(time.Minute)
 		after := pids(p)
@@ -183,7 +183,7 @@ func TestCrashSystem(t *testing.T) {
 		}
 		back()
 		if now := pids(p); now[systemServer] != after[systemServer] {
-			t.Error("ending a crash that has already ended has an effect")
+			t.Error("ending a crash that was already over changed system_server")
 		}
 
 		// Ending the fault early does not change the restart times of other
@@ -337,7 +337,7 @@ func TestDieInSample(t *testing.T) {
 			p.DieInSample("com.shop", 1, FileGone)()
 			ask(t, p, "cat /proc/$(pidof com.shop)/stat")
 			if p.PID("com.shop") == 0 {
-				t.Error("a fault that has ended kills the process")
+				t.Error("a fault killed the process after it was ended")
 			}
 		}
 	})

@@ -447,7 +447,7 @@ func TestInstrumentEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if exit := p.Shell(ctx, "am instrument -w com.shop.test", nil, &bytes.Buffer{}, nil); exit == 0 {
-			t.Error("am succeeded before the tests ended")
+			t.Error("am exited successfully before the tests ended")
 		}
 		time.Sleep(3500 * time.Millisecond)
 		if n := activities(t, p); n != 3 {

@@ -153,7 +153,7 @@ func TestPeaks(t *testing.T) {
 			}
 		}
 		if n := len(up); n != lasting || up[n-1]-up[0] != n-1 {
-			t.Fatalf("period %d has its peak at %v, want one stretch", k, up)
+			t.Fatalf("period %d: the peak is at %v, want one stretch", k, up)
 		}
 		places[up[0]/100] = true
 	}
@@ -210,7 +210,7 @@ func TestNoiseIsAR1(t *testing.T) {
 		for i := 1; i < n; i++ {
 			y = phi*y + math.Sqrt(1-phi*phi)*normal(5, int64(i)+1000)
 			if math.Abs(y-x[i]) > 0.02 {
-				t.Fatalf("rho %g: value %d is %g, the recursion yields %g", rho, i, x[i], y)
+				t.Fatalf("rho %g: value %d is %g, want %g by recursion", rho, i, x[i], y)
 			}
 		}
 		var sum, squares, lagged float64

@@ -200,7 +200,7 @@ func TestLives(t *testing.T) {
 			t.Errorf("com.a:late ran %v", late)
 		}
 		if uid := ask(t, p, "grep ^Uid: /proc/$(pidof com.a:iso)/status"); !strings.HasPrefix(uid, "Uid:\t99003\t") {
-			t.Errorf("the isolated process has uid line %q", uid)
+			t.Errorf("the uid line of the isolated process is %q", uid)
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestHooks(t *testing.T) {
 			t.Error("com.shop restarted with the same pid, or not at all")
 		}
 		if p.Kill("com.other") || p.Restart("x") || p.Freeze("x", true) {
-			t.Error("Kill, Restart or Freeze found a process that does not exist")
+			t.Error("Kill, Restart or Freeze succeeded for a process that does not exist")
 		}
 
 		time.Sleep(time.Minute)
@@ -539,7 +539,7 @@ func TestHeapDump(t *testing.T) {
 		time.Sleep(dumpTakes)
 		whole, _ := strconv.Atoi(size())
 		if n, _ := strconv.Atoi(half); begin != "0" || n != whole/2 || n == 0 {
-			t.Errorf("size of the dump: %s at the start, %s at half time, %d at the end", begin, half, whole)
+			t.Errorf("size of the dump: %s at the start, %s halfway, %d at the end", begin, half, whole)
 		}
 	})
 }

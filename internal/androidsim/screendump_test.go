@@ -142,7 +142,7 @@ func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 					t.Errorf("seed %d: %v\nwant %v", seed, got, want)
 				}
 				if options == "-g" && len(report.Unreachable) > 0 {
-					t.Errorf("seed %d: after a collection it has %+v", seed, report.Unreachable)
+					t.Errorf("seed %d: after a collection the dump contains %+v", seed, report.Unreachable)
 				}
 				s.compareOpen(t, p, data)
 			}

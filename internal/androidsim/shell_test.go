@@ -244,7 +244,7 @@ func TestFilesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Error("any number of files fits")
+	t.Error("the number of files is unlimited")
 }
 
 // host returns a directory on the host that contains a secret.

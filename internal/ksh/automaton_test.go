@@ -115,7 +115,7 @@ func TestPatternsAreKept(t *testing.T) {
 	}
 	if !same(grepKey{patterns: "a.b"}) || !same(grepKey{patterns: "a.b", fixed: true}) ||
 		same(grepKey{patterns: strings.Repeat("a", maxKept+1)}) {
-		t.Error("the cache returned a different pattern, or kept one that is too long")
+		t.Error("the cache returned a different pattern, or stored one that is too long")
 	}
 	plain, _ := k.get(grepKey{patterns: "a.b"})
 	fixed, _ := k.get(grepKey{patterns: "a.b", fixed: true})

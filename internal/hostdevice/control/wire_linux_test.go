@@ -124,7 +124,7 @@ func closeDuringRequest(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-failed; err == nil {
-		t.Error("a canceled request has an exit code")
+		t.Error("a canceled request returned an exit code")
 	}
 	if _, err := os.Stat(socket); !os.IsNotExist(err) {
 		t.Errorf("the socket still exists: %v", err)

@@ -95,7 +95,7 @@ func TestKillWithVariable(t *testing.T) {
 		t.Errorf("the process ended with %v", err)
 	}
 	if err := out.Process.Signal(syscall.Signal(0)); err != nil {
-		t.Errorf("a different process was ended: %v", err)
+		t.Errorf("the wrong process was killed: %v", err)
 	}
 }
 
