@@ -15,8 +15,7 @@ func isAnonymous(r androidtext.Row) bool {
 	return isMapped(r) && r != androidtext.GfxDev && r != androidtext.Ashmem && r != androidtext.OtherDev
 }
 
-// usage is memory in kB. All swap is private, so that Swap and SwapPss are
-// equal.
+// usage is memory in kB. All swap is private, so Swap and SwapPss are equal.
 type usage struct {
 	privateDirty, privateClean int64
 	sharedDirty, sharedClean   int64

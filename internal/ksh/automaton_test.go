@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// randomPattern returns a pattern of package regexp over few letters, so that a
-// line of these letters often matches it.
+// randomPattern returns a pattern of package regexp over a few letters; a line
+// of these letters often matches it.
 func randomPattern(r *rand.Rand, depth int) string {
 	if depth == 0 {
 		return []string{

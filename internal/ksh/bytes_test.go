@@ -15,7 +15,8 @@ var odd = []string{
 	"\xf4\x8f\xbd\xff", "'\xff'", "$\xff", "\\\xff", "\\\r\n", "`\xff`", "{\xff,\r}", "\x01\x7f",
 }
 
-// oddScripts contain X, which is replaced with each unquoted text in odd.
+// oddScripts contain X, which is replaced with each text in odd that contains
+// no quotes.
 var oddScripts = []string{
 	"printf '%s' 'X' | cat", `x="X"; printf '%s' "$x"; echo "${x}" '' "$x"`,
 	`printf '%s|' "aX" "Xb" "$(printf '%s' 'X')" "${n:-X}"`,

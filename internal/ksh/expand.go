@@ -167,7 +167,7 @@ func compile(p string, mode pattern.Mode) *regexp.Regexp {
 	return regexp.MustCompile("^" + regexp.QuoteMeta(p) + "$")
 }
 
-// Package expand does not expand globs: it would split and join paths by the
+// Package expand is not used for globs: it would split and join paths by the
 // rules of the host. Instead, unquoted glob characters pass through it as code
 // points that opaque does not use. Glob characters in the values of unquoted
 // variables are literal, which is the only difference from mksh.

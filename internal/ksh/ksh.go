@@ -217,7 +217,7 @@ type Options struct {
 	// Variables are set at the start, in addition to HOME, IFS and PWD.
 	Variables map[string]string
 	Stdin     io.Reader
-	// Stdout and Stderr may be the same writer, which is never written
+	// Stdout and Stderr may be the same writer; they are never written
 	// concurrently.
 	Stdout, Stderr io.Writer
 	// NotFound is printed after an unknown command's name; default "not found".
