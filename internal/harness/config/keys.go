@@ -241,7 +241,8 @@ func workloadKey(w *Workload) key {
 	monkeyKeys := []key{
 		optional("events", &m.Events, count(1, mostEvents), "").document("The number of events. Required.", "200000"),
 		value("throttle", &m.Throttle, pauseKind).document("The pause between two events.", "300ms"),
-		value("seed", &m.Seed, seedKind).document("The seed of the random events, which makes runs reproducible; auto uses a new seed for each run.", "7"),
+		value("seed", &m.Seed, seedKind).document("The seed of the random events, which makes runs "+
+			"reproducible; auto uses a new seed for each run.", "7"),
 	}
 	keys := []key{
 		{
