@@ -67,7 +67,8 @@ judged by policy robust
 	page.looks(looks)
 	if n := strings.Count(page.text.String(), "\n"); n != 1+maxLookLines+1 ||
 		strings.Contains(page.text.String(), "\x1b") ||
-		!strings.Contains(page.text.String(), fmt.Sprintf("%d more lines; use --json to list all looks", 1000-maxLookLines)) {
+		!strings.Contains(page.text.String(),
+			fmt.Sprintf("%d more lines; use --json to list all looks", 1000-maxLookLines)) {
 		t.Errorf("%d lines:\n%.500s", n, page.text.String())
 	}
 }

@@ -167,7 +167,8 @@ file with the same meaning.`,
   LEAKGATE_SAMPLE_NORMAL=10s leakgate config print nightly.yaml --for 2h
   leakgate config print nightly.yaml --origin=false > resolved.yaml`,
 		Annotations: manual{
-			exits: "0 the values were printed\n2 the file has an error, or the command line is invalid", page: configPage,
+			exits: "0 the values were printed\n2 the file has an error, or the command line is invalid",
+			page:  configPage,
 		}.annotations(),
 		ValidArgsFunction: completeFiles("yaml", "yml"),
 		RunE:              c.run(f.print),

@@ -48,8 +48,9 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 		Example: `  adb shell dumpsys meminfo com.shop | leakgate parse meminfo - --json
   leakgate parse logcat night.log.gz --process com.shop`,
 		Annotations: manual{
-			exits: "0 the text was read, even if it is an error message of the device\n2 the command line is invalid, " +
-				"or the file cannot be read", page: "docs/formats/parse.md",
+			exits: "0 the text was read, even if it is an error message of the device\n" +
+				"2 the command line is invalid, or the file cannot be read",
+			page: "docs/formats/parse.md",
 		}.annotations(),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {

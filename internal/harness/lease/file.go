@@ -129,7 +129,8 @@ func readNote(path string) string {
 // unlockable explains why a file cannot be locked.
 func unlockable(err error) error {
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK) {
-		return fmt.Errorf("take lease: the file system of the lease folder does not support locks: %w; %s", err, elsewhere)
+		return fmt.Errorf("take lease: the file system of the lease folder does not support locks: %w; %s", err,
+			elsewhere)
 	}
 	return fmt.Errorf("take lease: %w; if the lease folder cannot be used, %s", err, elsewhere)
 }

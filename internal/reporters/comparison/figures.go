@@ -562,8 +562,8 @@ func spark(values []int64) string {
 	return string(out)
 }
 
-// after returns the reachable heap of a process after its last loop: the minimum
-// and maximum in the base, and the current value.
+// after returns the reachable heap of a process after its last loop: the
+// minimum and maximum in the base, and the current value.
 func (p *ProcessRow) after() (base, head string) {
 	if len(p.Reachable) > 0 {
 		head = text.Size(p.Reachable[len(p.Reachable)-1])
