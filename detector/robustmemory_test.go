@@ -77,7 +77,8 @@ func heapInUse() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// TestRobustMemory checks the heap of one process after 8 h, 48 h and 60 days.
+// TestRobustMemory checks how much heap the detector of one process uses after
+// 8 h, 48 h and 60 days.
 func TestRobustMemory(t *testing.T) {
 	const lives = 2
 	for name, rate := range map[string]float64{"quiet": 0, "leaking": 5} {

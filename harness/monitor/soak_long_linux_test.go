@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/stall"
 )
 
-// TestRealSoak is TestSoak behind the real adb server, for LEAKGATE_SOAK or a
-// minute.
+// TestRealSoak runs TestSoak with the real adb server for the duration in
+// LEAKGATE_SOAK, by default one minute.
 func TestRealSoak(t *testing.T) {
 	span, err := time.ParseDuration(cmp.Or(os.Getenv("LEAKGATE_SOAK"), "1m"))
 	if err != nil {

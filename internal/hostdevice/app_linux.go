@@ -49,8 +49,8 @@ var activities = map[string][]string{
 	".Steady":  {"steady"},
 }
 
-// settling are the modes that grow up to a certain level, for which a duration
-// is required.
+// settling contains the modes in which memory grows to a certain level; they
+// require a duration.
 var settling = map[string]bool{"warmup": true, "cache": true}
 
 // app is the installed app with its processes.

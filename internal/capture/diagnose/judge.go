@@ -182,7 +182,7 @@ func wholeMeminfo(p capture.Process, text []byte) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("meminfo has no block of pid %d", p.PID)
+	return fmt.Errorf("meminfo has no block for pid %d", p.PID)
 }
 
 func wholeGfxinfo(p capture.Process, text []byte) error {
