@@ -102,7 +102,7 @@ func TestDemoIsDocumented(t *testing.T) {
 	}
 	page, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil ||
-		!regexp.MustCompile("(?m)^\\| `interrupted`, `exit_code` \\|.*`demo` that passed has 1 here").
+		!regexp.MustCompile("(?m)^\\| `interrupted`, `exit_code` \\|.*`demo` that passed it is 1").
 			Match(page) {
 		t.Errorf("the demo's exit code is missing in run.md, %v", err)
 	}
