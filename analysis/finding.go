@@ -307,9 +307,9 @@ func (l *Leak) weigh(c heap.SetCost) {
 	l.RetainedBytes, l.RetainedNative, l.RetainedIsBound = c.Size.Total(), c.Size.Native, c.AtLeast
 }
 
-// ownRules are the rules by which leaks are shown. Locals of main reveal little
-// on Android, where the looper runs in main; on a JVM, every tool and test
-// runner keeps its state there.
+// ownRules returns the rules by which leaks are shown. Locals of main reveal
+// little on Android, where the looper runs in main; on a JVM, every tool and
+// test runner keeps its state there.
 func (t *tracing) ownRules(m *android.Metadata) trace.Rules {
 	rules := t.rules(m, Options{subclasses: true})
 	if m == nil {

@@ -155,9 +155,9 @@ func (s *GrowthSeries) merge(ctx context.Context, d *dump, o Options) (*android.
 	return about, tree, err
 }
 
-// growthRules are the rules for leaks with one exception: references through
-// which a platform is known to leak are followed like any other, so growth
-// through them is reported too.
+// growthRules returns the rules for leaks with one exception: references
+// through which a platform is known to leak are followed like any other, so
+// growth through them is reported too.
 func (t *tracing) growthRules(m *android.Metadata) trace.Rules {
 	build := trace.Build{SDK: int(m.SDK), Manufacturer: m.Manufacturer}
 	if m.Runtime != android.RuntimeAndroid {

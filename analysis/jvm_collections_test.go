@@ -53,7 +53,7 @@ var collections = []struct{ make, class string }{
 	{"Collections.newSetFromMap(new IdentityHashMap<E, Boolean>())", "java.util.IdentityHashMap"},
 }
 
-// shelves is a program that holds each collection in a field and adds an
+// shelves returns a program that holds each collection in a field and adds an
 // element to each of them in every iteration. Half of the keys have the same
 // hash, so the tables contain trees.
 func shelves() jvmtest.Files {

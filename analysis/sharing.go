@@ -83,8 +83,9 @@ func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o h
 
 // sharers returns the two or three sharers that lead to at least half of the
 // accumulated objects: fields first, then by the number of objects. It returns
-// nil if the dominator of the objects holds them directly, or if GC roots are
-// among the sharers and the objects would stay reachable without all of them.
+// nil if the dominator of the objects holds them directly, or if the sharers
+// include GC roots and the objects would stay reachable even if all sharers
+// were removed.
 func (d *dump) sharers(ctx context.Context, p *heap.SharedAccumulation, budget *heap.VisitBudget) ([]sharer, error) {
 	met := map[string]*sharer{}
 	for _, o := range p.Sample {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// historyDump is a dump with values of one variable in several threads, and of
-// another variable in one thread.
+// historyDump returns a dump with values of one variable in several threads,
+// and of another variable in one thread.
 func historyDump(t *testing.T, h *hproftest.Heap, form hproftest.Form, names []string) []byte {
 	t.Helper()
 	type f = hproftest.Fields

@@ -401,7 +401,7 @@ func TestThreadLimitIsTheLowest(t *testing.T) {
 	}
 }
 
-// unprivileged is this machine's shell under a uid that owns no files or
+// unprivileged returns this machine's shell under a uid that owns no files or
 // processes.
 func unprivileged(t *testing.T) *shelltest.Device {
 	t.Helper()

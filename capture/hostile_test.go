@@ -162,8 +162,8 @@ func checkWords(t *testing.T, names, words []string) {
 	}
 }
 
-// simulated is a phone with one app that only run-as can read; it is called
-// directly, without an adb connection.
+// simulated returns a phone with one app that only run-as can read; it is
+// called directly, without an adb connection.
 func simulated(app androidsim.App) (*androidsim.Phone, *shelltest.Device) {
 	app.Debuggable = true
 	phone := androidsim.New(androidsim.Options{Apps: []androidsim.App{app}})

@@ -352,8 +352,8 @@ type trial struct {
 	candidate
 }
 
-// trialsPerTrip is the maximum number of processes read by one command, because
-// one smaps may take a second.
+// trialsPerTrip returns the maximum number of processes read by one command,
+// because one smaps may take a second.
 func trialsPerTrip(file string) int {
 	if file == "smaps" {
 		return 5

@@ -160,7 +160,8 @@ func TestSilentSUIsTriedOnce(t *testing.T) {
 	})
 }
 
-// unansweredSU is a device whose su waits for a confirmation that never comes.
+// unansweredSU returns a device whose su waits for a confirmation that never
+// comes.
 func unansweredSU() (dev *shelltest.Device, asked *int) {
 	asked = new(int)
 	inner := phone(func(command string) string {

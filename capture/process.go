@@ -31,9 +31,9 @@ const twinSign = '#'
 // (system/core libcutils/include/private/android_filesystem_config.h).
 const perUser = 100000
 
-// Isolated reports whether the process runs under an isolated uid, under which
-// run-as cannot run commands (AID_ISOLATED_START 90000 for app zygotes, to
-// 99999).
+// Isolated reports whether the process runs under an isolated uid: 90000
+// (AID_ISOLATED_START; app zygotes use the first of these) to 99999. run-as
+// cannot run commands under such a uid.
 func (p Process) Isolated() bool {
 	app := p.UID % perUser
 	return app >= 90000 && app <= 99999

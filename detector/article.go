@@ -237,7 +237,7 @@ func (d *articleMachine) dimensionsConfirm() (string, bool) {
 		minutesText(d.now-d.look.suspected.N) + " since it became SUSPICIOUS", true
 }
 
-// grown is the growth since SUSPICIOUS began, in bytes.
+// grown returns the growth since SUSPICIOUS began, in bytes.
 func (d *articleMachine) grown() float64 { return d.series.current() - d.look.level }
 
 func (d *articleMachine) dimensionRises() rises {

@@ -52,10 +52,10 @@ func defaultArticle() articleRules {
 	}
 }
 
-// firstPoints is the number of samples that the consecutive windows need.
+// firstPoints returns the number of samples that the consecutive windows need.
 func (a *articleRules) firstPoints() int { return a.minPoints + a.consecutive - 1 }
 
-// stages is the number of states on the shortest path from SUSPICIOUS to
+// stages returns the number of states on the shortest path from SUSPICIOUS to
 // LEAKING.
 func (a *articleRules) stages() time.Duration {
 	return time.Duration(a.minSegments)*a.segment + time.Duration(max(0, a.extraBreakdowns-1))*a.extraSpacing

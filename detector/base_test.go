@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// filling is a process whose cache is still filling when its run of 2 h ends,
-// and which also leaks.
+// filling returns a process whose cache is still filling when its run of 2 h
+// ends, and which also leaks.
 func filling(leak, hours float64) scenario.Scenario {
 	return scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180, Leak: leak}
 }

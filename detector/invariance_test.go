@@ -22,8 +22,8 @@ type seen struct {
 	detail    bool
 }
 
-// written is the input of a run: a sample every 30 s and a breakdown every 90
-// s.
+// written returns the input of a run: a sample every 30 s and a breakdown every
+// 90 s.
 func written(s scenario.Scenario, seed uint64) []seen {
 	p := s.Simulate(rand.New(rand.NewPCG(seed, 81)))
 	var list []seen

@@ -155,7 +155,7 @@ func (d *articleMachine) gate(l trend.Line) (Gate, string) {
 	return Pass, trendText("memory", l) + ": no sustained growth"
 }
 
-// minTime is the earliest time at which a slow leak can reach LEAKING: the
+// minTime returns the earliest time at which a slow leak can reach LEAKING: the
 // points of the first windows, the floors, and the extra breakdowns. It is 21
 // minutes with the article's constants.
 func (d *articleMachine) minTime() time.Duration {

@@ -25,8 +25,8 @@ func (r rises) any() bool {
 // sum of all dimensions, and System, the rest of Pss including SwapPss, cannot.
 func (d Dimension) decides() bool { return d != Total && d != System }
 
-// kindOf is the kind of leak that a dimension indicates (5.6). Code and Private
-// Other have no kind of their own.
+// kindOf returns the kind of leak that a dimension indicates (5.6). Code and
+// Private Other have no kind of their own.
 func kindOf(d Dimension) LeakKind {
 	switch d {
 	case JavaHeap:

@@ -303,7 +303,7 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 	return p, true
 }
 
-// hours is the time in which the growth happened.
+// hours returns the time in which the growth happened.
 func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 
 // surely reports whether the second half grows at least at the given pace

@@ -45,8 +45,8 @@ func liveHeap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// filled is a detector with full windows: all dimensions and driver rows are
-// known, and memory rises by rate MB/h.
+// filled returns a detector with full windows: all dimensions and driver rows
+// are known, and memory rises by rate MB/h.
 func filled(p Policy, seed uint64, rate float64) *Detector {
 	d := New(p)
 	r := rand.New(rand.NewPCG(seed, 3))

@@ -520,8 +520,8 @@ func TestLookAfterTwoMinutes(t *testing.T) {
 	}
 }
 
-// fed is a detector with a sample every 30 s whose values are a function of the
-// hours.
+// fed returns a detector with a sample every 30 s whose values are a function
+// of the hours.
 func fed(hours float64, curve func(h float64) float64) *Detector {
 	d := New(RobustPolicy())
 	for at := time.Duration(0); at < time.Duration(hours*float64(time.Hour)); at += 30 * time.Second {
@@ -563,7 +563,7 @@ func TestCausesOfLives(t *testing.T) {
 	m.death(minutes(5), Crash)  // of the first life, late
 	m.death(minutes(6), Killed) // of the second life, at its first sample, before its restart
 	m.restart(minutes(11))
-	m.death(minutes(11), LowMemory) // never sampled: belongs to no stored life
+	m.death(minutes(11), LowMemory) // never sampled, so it does not belong to a stored life
 	m.restart(minutes(12))
 	live(minutes(12), minutes(16))
 	m.restart(minutes(17))

@@ -163,7 +163,8 @@ func recordedVerdicts(t *testing.T) []string {
 	return out
 }
 
-// collectedRun is a run in loops with a forced collection at the end of each.
+// collectedRun returns a run in loops with a forced collection at the end of
+// each.
 func collectedRun(seed uint64, perLoop float64, loops int, each time.Duration) *detector.Detector {
 	r := rand.New(rand.NewPCG(seed, 223))
 	d := detector.New(detector.RobustPolicy())

@@ -52,7 +52,7 @@ func (r *relapses) live(minutes int, cause detector.Cause, level func(age float6
 
 func (r *relapses) keep(steps []detector.Transition) { r.steps = append(r.steps, steps...) }
 
-// alarms are the transitions to LEAKING.
+// alarms returns the transitions to LEAKING.
 func (r *relapses) alarms() []detector.Transition {
 	return slices.DeleteFunc(slices.Clone(r.steps),
 		func(s detector.Transition) bool { return s.To != detector.Leaking || s.From == detector.Leaking })

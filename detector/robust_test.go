@@ -23,7 +23,7 @@ const bootTime = 1000 * time.Second
 // diagnosis takes two minutes.
 var asThree = scenario.Conditions{Diagnosis: 2 * time.Minute}
 
-// watched is one process of a scenario, watched to its end.
+// watched returns one process of a scenario, watched to its end.
 func watched(s scenario.Scenario, seed uint64, c scenario.Conditions) (*detector.Detector, []detector.Transition) {
 	r := rand.New(rand.NewPCG(seed, 77))
 	p := s.Simulate(r)

@@ -331,7 +331,7 @@ type splice struct {
 	first, second float64
 }
 
-// starts are the slots at which the judged parts begin.
+// starts returns the slots at which the judged parts begin.
 func (s *splice) starts(m *robustMachine) [2]int { return [2]int{m.skipped(), m.axis.closed / 4} }
 
 // splice finds the single fall of a track. A series that falls more than once

@@ -81,7 +81,7 @@ type lookResult struct {
 	blocks int
 }
 
-// perHour is the slope in MB/h.
+// perHour returns the slope in MB/h.
 func (s lookResult) perHour() float64 {
 	if s.window <= 0 {
 		return 0

@@ -27,8 +27,8 @@ func playSlopes(r *rand.Rand, show func(*robustMachine)) {
 	}
 }
 
-// plainMedian is the middle of sorted values, or the mean of the two in the
-// middle.
+// plainMedian returns the middle of sorted values, or the mean of the two in
+// the middle.
 func plainMedian(y []float64) float64 {
 	y = slices.Sorted(slices.Values(y))
 	return (y[(len(y)-1)/2] + y[len(y)/2]) / 2

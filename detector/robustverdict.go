@@ -84,9 +84,9 @@ func (m *robustMachine) close() {
 	}
 }
 
-// families is the number of judgements that share the probability of a false
-// alarm: the processes, and the stretches of this process that are long enough
-// to be judged.
+// families returns the number of judgements that share the probability of a
+// false alarm: the processes, and the stretches of this process that are long
+// enough to be judged.
 func (m *robustMachine) families() float64 { return float64(m.family) * float64(m.stretches) }
 
 // critical returns the t above which growth is significant, for the given
@@ -99,7 +99,7 @@ func (m *robustMachine) critical(df float64) float64 {
 // number of series of this process is judged.
 func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
 
-// judge is the end verdict on the present stretch.
+// judge returns the end verdict on the present stretch.
 func (m *robustMachine) judge() judgement {
 	j := judgement{leading: totalTrack, length: m.axis.length()}
 	if m.judgeCollected(&j) {

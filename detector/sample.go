@@ -61,8 +61,8 @@ type Breakdown struct {
 	EGL, GL, OtherMtrack, GfxDev Amount
 }
 
-// Mapped is the part of the total that is also in smaps, in bytes: TOTAL PSS
-// minus EGL mtrack, GL mtrack and Other mtrack. It is the only figure of a
+// Mapped returns the part of the total that is also in smaps, in bytes: TOTAL
+// PSS minus EGL mtrack, GL mtrack and Other mtrack. It is the only figure of a
 // breakdown that may be compared with Pss + SwapPss of the fast channel (AOSP
 // core/jni/android_os_Debug.cpp, read_memtrack_memory).
 func (b Breakdown) Mapped() Amount {

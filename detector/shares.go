@@ -133,7 +133,7 @@ func (m *robustMachine) lineOf(t *track, window time.Duration) (slope, se float6
 	return l.Slope, l.SE * math.Sqrt(spreadBy(x, y, l)), len(x)
 }
 
-// spreadBy is the factor by which the correlation of neighbors raises the
+// spreadBy returns the factor by which the correlation of neighbors raises the
 // variance of a slope: (1+a)/(1-a) for an autocorrelation a (Bartlett).
 func spreadBy(x, y []float64, l trend.Line) float64 {
 	var cross, square float64

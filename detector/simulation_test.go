@@ -19,8 +19,8 @@ type simulation struct {
 	// sigma is the standard deviation of the noise of the total in MB; rho is
 	// its AR(1) coefficient per 30 s.
 	sigma float64
-	// rate returns the growth of the dimensions in MB/h at a time; shape
-	// returns an additional level in MB.
+	// rate is the growth of each dimension in MB/h; shape returns an additional
+	// level in MB at the time t.
 	rate  [NumDimensions]float64
 	start time.Duration
 	shape func(t time.Duration) float64

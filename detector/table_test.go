@@ -26,7 +26,8 @@ func play(change func(*articleRules)) *player {
 	return &player{d: articleDetector(change), t: time.Hour, level: 260, java: 60}
 }
 
-// articleDetector is a detector of policy "article" with changed constants.
+// articleDetector returns a detector of policy "article" with changed
+// constants.
 func articleDetector(change func(*articleRules)) *Detector {
 	d := New(ArticlePolicy())
 	if change != nil {

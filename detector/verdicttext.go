@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// seriesWord is the name of a track in a verdict.
+// seriesWord returns the name of a track in a verdict.
 func (m *robustMachine) seriesWord(i int) string {
 	if i != totalTrack {
 		return seriesName(i)
@@ -177,7 +177,8 @@ func (m *robustMachine) leakText(j *judgement, aligned string) string {
 	return out + "; " + j.shares.text()
 }
 
-// collectedText is the verdict on levels after forced collections, by loop.
+// collectedText returns the verdict on levels after forced collections, by
+// loop.
 func (m *robustMachine) collectedText(j *judgement, each time.Duration) string {
 	a := each.Hours()
 	perLoop := fmt.Sprintf("%.2g MB per loop (95 %% interval %.2g to %.2g)", j.rate*a, j.low*a, j.high*a)

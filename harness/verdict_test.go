@@ -79,8 +79,8 @@ func TestEntryText(t *testing.T) {
 	}
 }
 
-// An entry is decoded from JSON with the same values as it was encoded,
-// including the fields of the check.
+// An entry decoded from JSON equals the one that was encoded, including the
+// fields of the check.
 func TestEntryJSON(t *testing.T) {
 	e := leakyEntry(2, 3)
 	e.Expired = []string{"x"}

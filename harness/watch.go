@@ -187,7 +187,7 @@ func (l *Leaks) resolve() error {
 	return nil
 }
 
-// name is the same in all processes of a suite, and unique to the suite.
+// name returns the same in all processes of a suite, and unique to the suite.
 func (l *Leaks) name(parallelHost string) string {
 	return fmt.Sprintf("%s %d", parallelHost, l.number)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leak is the result of analysis.Analyze for an activity that a registry still
-// holds.
+// leak returns the result of analysis.Analyze for an activity that a registry
+// still holds.
 func leak() analysis.Leak {
 	return analysis.Leak{
 		Fingerprint: "95c1f7fe0001", Key: "7ffe8a980002", Class: "com.shop.CartActivity", Instances: 3,

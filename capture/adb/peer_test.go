@@ -147,7 +147,7 @@ func testClient(t testing.TB, opt Options) *Client {
 	return c
 }
 
-// phone is a device of a scripted server with known features.
+// phone returns a device of a scripted server with known features.
 func phone(c *Client, features ...string) *Device {
 	return &Device{client: c, info: DeviceInfo{Serial: "X", State: StateDevice}, features: features, known: true}
 }

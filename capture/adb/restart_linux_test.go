@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// realADB is the real adb program with its own home directory; it records every
-// start.
+// realADB returns the real adb program with its own home directory; it records
+// every start.
 func realADB(t *testing.T) (path string, started func() []string) {
 	t.Helper()
 	var sets strings.Builder

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// good is a complete conversation of each service, as the device sends it.
+// good returns a complete conversation of each service, as the device sends it.
 func good(service string, tr string) string {
 	switch {
 	case strings.HasPrefix(service, serviceV2):

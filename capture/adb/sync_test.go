@@ -415,8 +415,8 @@ func plainPull(p []byte, v2 bool) (out []byte, ok bool) {
 	return nil, false
 }
 
-// memorySync is a sync connection that already contains the whole answer and
-// drops all writes.
+// memorySync returns a sync connection that already contains the whole answer
+// and drops all writes.
 func memorySync(t *testing.T, answer []byte) *syncConn {
 	k := newConn(t.Context(), &memoryConn{r: bytes.NewReader(answer)}, time.Second, phase{serial: "X", bound: true})
 	return &syncConn{conn: k, path: "/x"}

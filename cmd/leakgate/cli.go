@@ -112,7 +112,7 @@ func (c console) detail(format string, args ...any) {
 	}
 }
 
-// name is the command as messages name it.
+// name returns the command as messages name it.
 func (c console) name() string { return strings.TrimSpace("leakgate " + c.verb) }
 
 // usage prints an error of the command line and returns its exit code.

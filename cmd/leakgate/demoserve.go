@@ -41,7 +41,7 @@ func (s *serving) declare(flags *pflag.FlagSet) {
 		"with --serve: seconds on the phone per second of real time")
 }
 
-// numberUpTo is a flag whose value is an integer within a range.
+// numberUpTo returns a flag whose value is an integer within a range.
 func numberUpTo(to *int, least, most, such int) *value {
 	v := &value{placeholder: "N", parse: func(text string) error {
 		n, err := strconv.Atoi(text)

@@ -91,7 +91,7 @@ func decodeRecord(t *testing.T, text []byte) (d record.Diagnosis) {
 	return d
 }
 
-// file is the path of an artifact.
+// file returns the path of an artifact.
 func (d demanded) file(name string) string {
 	return filepath.Join(d.dir, filepath.FromSlash(d.record.Folder), name)
 }

@@ -336,8 +336,8 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 	return exitUnread
 }
 
-// emptyDumpHint is the advice for an empty file: am dumpheap returns before it
-// has written anything.
+// emptyDumpHint returns the advice for an empty file: am dumpheap returns
+// before it has written anything.
 func emptyDumpHint(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
 		return ""

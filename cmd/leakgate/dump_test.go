@@ -261,7 +261,7 @@ func chainFile(t testing.TB, n int) string {
 	})
 }
 
-// writtenDump is a dump in a file.
+// writtenDump returns a dump in a file.
 func writtenDump(t testing.TB, write func(io.Writer) *hproftest.Writer) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.hprof")

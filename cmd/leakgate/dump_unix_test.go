@@ -180,8 +180,8 @@ func TestAnalyzeInterruptedWhilePrinting(t *testing.T) {
 	}
 }
 
-// seriesVerbs are the commands that read several dumps, and one that reads a
-// single dump.
+// seriesVerbs returns the commands that read several dumps, and one that reads
+// a single dump.
 func seriesVerbs(first, second string) map[string][]string {
 	return map[string][]string{
 		"diff":   {"diff", first, second, "--json"},

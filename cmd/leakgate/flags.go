@@ -50,8 +50,8 @@ func errEmptyValue(text string) error {
 	return errors.New("the value is empty: remove the flag, or set the variable that it comes from")
 }
 
-// word is a flag that takes any non-empty text; the initial value of the target
-// is the default.
+// word returns a flag that takes any non-empty text; the initial value of the
+// target is the default.
 func word(to *string, placeholder string) *value {
 	return &value{placeholder: placeholder, standard: *to, parse: func(text string) error {
 		if strings.TrimSpace(text) == "" {
@@ -62,7 +62,7 @@ func word(to *string, placeholder string) *value {
 	}}
 }
 
-// choice is a flag that takes one of a few words.
+// choice returns a flag that takes one of a few words.
 func choice[T ~string](to *T, placeholder string, choices ...T) *value {
 	v := &value{placeholder: placeholder, standard: string(*to)}
 	for _, c := range choices {
@@ -93,7 +93,7 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// number is an integer flag with a minimum.
+// number returns an integer flag with a minimum.
 func number[T int | int64 | uint64](to *T, placeholder string, least T) *value {
 	v := &value{placeholder: placeholder, parse: func(text string) error {
 		n, err := strconv.ParseInt(text, 10, 0)
@@ -109,7 +109,7 @@ func number[T int | int64 | uint64](to *T, placeholder string, least T) *value {
 	return v
 }
 
-// span is a flag whose value is a positive duration.
+// span returns a flag whose value is a positive duration.
 func span(to *time.Duration) *value {
 	v := &value{placeholder: "TIME", parse: func(text string) error {
 		d, err := time.ParseDuration(text)
@@ -125,8 +125,8 @@ func span(to *time.Duration) *value {
 	return v
 }
 
-// durationRange is a flag whose value is a positive duration or a range of two
-// durations.
+// durationRange returns a flag whose value is a positive duration or a range of
+// two durations.
 func durationRange(least, most *time.Duration) *value {
 	return &value{placeholder: "TIME", parse: func(text string) error {
 		first, second, isRange := strings.Cut(text, "..")
@@ -143,7 +143,7 @@ func durationRange(least, most *time.Duration) *value {
 	}}
 }
 
-// size is a flag whose value is a positive number of bytes.
+// size returns a flag whose value is a positive number of bytes.
 func size(to *int64) *value {
 	return &value{placeholder: "SIZE", parse: func(text string) error {
 		n, err := config.ParseSize(text)
@@ -155,7 +155,7 @@ func size(to *int64) *value {
 	}}
 }
 
-// rate is a flag whose value is a growth rate in bytes per hour.
+// rate returns a flag whose value is a growth rate in bytes per hour.
 func rate(to *int64) *value {
 	return &value{placeholder: "RATE", parse: func(text string) error {
 		n, err := config.ParseRate(text)

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// growingShop is the heap of an app after a number of repetitions of a
+// growingShop returns the heap of an app after a number of repetitions of a
 // scenario: a list of listeners that are never removed, a linked list, threads
 // that do not end, JNI globals, and a full cache.
 func growingShop(t testing.TB, loops int) []byte {

@@ -63,7 +63,7 @@ func TestHelpIsComplete(t *testing.T) {
 			t.Errorf("%s: got the exit codes %q, want 0 first", cmd.CommandPath(), exits)
 		}
 		if _, group := cmd.Parent(), cmd.GroupID; cmd.HasParent() && cmd.Parent().Name() == "leakgate" && group == "" {
-			t.Errorf("%s belongs to no group", cmd.CommandPath())
+			t.Errorf("%s does not belong to any group", cmd.CommandPath())
 		}
 		examples := strings.Split(cmd.Example, "\n")
 		if len(examples) < 2 || len(examples) > 3 {
@@ -224,7 +224,7 @@ func shownArguments(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// completions are what a shell offers for the last word.
+// completions returns what a shell offers for the last word.
 func completions(t *testing.T, args ...string) []string {
 	t.Helper()
 	code, out, _ := typed(t, nil, append([]string{cobra.ShellCompRequestCmd}, args...)...)

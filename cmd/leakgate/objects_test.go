@@ -246,7 +246,7 @@ func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Do
 		rest -= o.RetainedBytes
 	}
 	if native := d.RetainedNative; rest < 0 || rest > native {
-		t.Errorf("%s: %d bytes belong to no child, want 0 to %d, the native memory", d.Object, rest, native)
+		t.Errorf("%s: %d bytes do not belong to any child, want 0 to %d, the native memory", d.Object, rest, native)
 	}
 	sum := int64(0)
 	for _, o := range all[n:] {
@@ -347,7 +347,7 @@ func TestObjectsRejectsWrongUse(t *testing.T) {
 	}
 }
 
-// cartDump is a dump of carts, and of a subclass of the cart class.
+// cartDump returns a dump of carts, and of a subclass of the cart class.
 func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

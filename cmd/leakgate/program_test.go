@@ -63,8 +63,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// minute is the time limit for a program. It starts after the program is built,
-// which on a busy machine takes a minute.
+// minute returns the time limit for a program. It starts after the program is
+// built, which on a busy machine takes a minute.
 func minute(t *testing.T) context.Context {
 	t.Helper()
 	if _, err := build(); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shop is a simulated phone with the app com.shop, 400 times faster than a real
-// one.
+// shop returns a simulated phone with the app com.shop, 400 times faster than a
+// real one.
 func shop(serial string, models ...androidsim.Model) *androidsim.Phone {
 	models = append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(2, 0.3)}, models...)
 	return androidsim.New(androidsim.Options{

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// gated is a run with rules and a baseline that opens the screens listed in a
-// file on the device; marks end the loops.
+// gated returns a run with rules and a baseline that opens the screens listed
+// in a file on the device; marks end the loops.
 func gated(more string) string {
 	return fmt.Sprintf(`version: 1
 app: { package: com.cart, processes: [com.cart] }

@@ -229,8 +229,8 @@ func TestEventNameIsPrintedOnce(t *testing.T) {
 	}
 }
 
-// replay is a terminal that supports the two control sequences that the screen
-// uses.
+// replay returns a terminal that supports the two control sequences that the
+// screen uses.
 func replay(t *testing.T, text string) []string {
 	t.Helper()
 	var lines []string

@@ -90,7 +90,7 @@ func shownRows(ctx context.Context, dir string) ([]comparison.Row, error) {
 	return (&gateSettings{}).withoutBase(ev).Leaks, nil
 }
 
-// withoutBase returns a run as a comparison with no base runs.
+// withoutBase returns a run as a comparison without base runs.
 func (s *gateSettings) withoutBase(ev *evidence.Evidence) *comparison.Comparison {
 	return gate.Compare(s.input(ev, &gate.Baseline{}))
 }

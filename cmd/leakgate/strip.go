@@ -135,8 +135,8 @@ func (f *stripFlags) streamable(c console) error {
 }
 
 // stripIn does the same as strip, within a context. When the user interrupts
-// it, it removes the partial copy. Only on standard output may the copy end in
-// the middle.
+// it, it removes the partial copy. Only a copy on standard output may be
+// truncated.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
 	bar := newBar(c)

@@ -26,7 +26,7 @@ func strippedOf(t *testing.T, data []byte) ([]byte, hprof.Stripped) {
 	return out.Bytes(), done
 }
 
-// secret is a small dump with a text that must not be shared.
+// secret returns a small dump with a text that must not be shared.
 func secret(t *testing.T) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// quietShop is a phone in real time with an app whose memory grows only as its
-// models say.
+// quietShop returns a phone in real time with an app whose memory grows only as
+// its models say.
 func quietShop(spec androidsim.ProcessSpec) *androidsim.Phone {
 	spec.Name = "com.shop"
 	spec.Models = append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(0.05, 0.3)}, spec.Models...)

@@ -328,7 +328,7 @@ func (c *OpenCheck) merge(p record.CheckedProcess) {
 	*have = p
 }
 
-// leakVerb is the beginning of the text about a process that leaks.
+// leakVerb returns the beginning of the text about a process that leaks.
 func leakVerb(v record.CheckVerdict) string {
 	if v == record.VerdictKnown {
 		return "only accepted leaks: "

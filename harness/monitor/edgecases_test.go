@@ -88,8 +88,8 @@ func TestRunHungFastRead(t *testing.T) {
 	})
 }
 
-// night is the length, in hours, of a run in which faults happen all the time.
-// Under the race detector two hours are enough.
+// night returns the length, in hours, of a run in which faults happen all the
+// time. Under the race detector two hours are enough.
 func night() int {
 	if racing {
 		return 2

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shopScreens is a phone with an app whose screens are opened and closed in
-// loops.
+// shopScreens returns a phone with an app whose screens are opened and closed
+// in loops.
 func shopScreens(o androidsim.Options, debuggable bool, screen androidsim.Screen,
 	others ...androidsim.ProcessSpec) *simulated {
 	screen.Class = ".CartActivity"

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// near is a phone with one process that approaches a limit and one that does
-// not.
+// near returns a phone with one process that approaches a limit and one that
+// does not.
 func near(o androidsim.Options, models ...androidsim.Model) *simulated {
 	spec := healthy("com.shop")
 	spec.Models = append(spec.Models, models...)

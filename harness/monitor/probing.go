@@ -104,8 +104,8 @@ func (q *probing) missing(l *openScan) (n int) {
 	return n
 }
 
-// provisionalProbe is the probe result used for a process until the device has
-// answered: on every build the shell may read its status file.
+// provisionalProbe returns the probe result used for a process until the device
+// has answered: on every build the shell may read its status file.
 func provisionalProbe() capture.Probe {
 	return capture.Probe{
 		Level:    capture.Level{Source: capture.Status},

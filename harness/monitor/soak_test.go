@@ -74,8 +74,8 @@ func newBench(t *testing.T, p *androidsim.Phone, client *adb.Client, serial stri
 	return &bench{Phone: p, device: Device{dev, facts}, faults: faults}
 }
 
-// steadyPhone is a rooted phone with an app of two processes whose memory never
-// changes.
+// steadyPhone returns a rooted phone with an app of two processes whose memory
+// never changes.
 func steadyPhone(o androidsim.Options) *androidsim.Phone {
 	steady := []androidsim.Model{
 		androidsim.Steady(androidsim.JavaHeap, 60), androidsim.Steady(androidsim.NativeHeap, 40),

@@ -174,9 +174,10 @@ func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 	return w.fill(made{open: func() io.Reader { return c.phone.describe(h, v).Reader(form) }, size: size})
 }
 
-// nativeHeap is the content of the file if libc does not record allocations; it
-// records them only on request (bionic, malloc_common_dynamic.cpp,
-// WriteMallocLeakInfo; android_os_Debug.cpp before Android 7).
+// nativeHeap returns the content of the file if libc does not record
+// allocations; it records them only on request (bionic,
+// malloc_common_dynamic.cpp, WriteMallocLeakInfo; android_os_Debug.cpp before
+// Android 7).
 func nativeHeap(api int) string {
 	const head = "Native heap dump not available. To enable, run these commands (requires root):\n"
 	if api < 24 {
@@ -296,7 +297,7 @@ func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field stati
 // bytesPerActivity is the retained size of a leaked Activity in bytes.
 const bytesPerActivity = mbPerActivity << 20
 
-// leakClass is the class of the Activities that a model leaks.
+// leakClass returns the class of the Activities that a model leaks.
 func (v view) leakClass() string { return v.pkg() + ".DetailActivity" }
 
 // holdActivities builds the destroyed Activities that tests have leaked, held

@@ -51,7 +51,7 @@ func takeDump(t *testing.T, p *Phone, options string) *hproftest.Graph {
 	return g
 }
 
-// lean is the app shop with a small heap, whose dump can be read quickly.
+// lean returns the app shop with a small heap, whose dump can be read quickly.
 func lean(o Options, models ...Model) *Phone {
 	o.Apps = []App{
 		{

@@ -84,8 +84,8 @@ func (t Test) assumptionText() string {
 		"org.junit.Assume.assumeThat(Assume.java:106)\n" + t.frame()
 }
 
-// orchestratorText is the message of Android Test Orchestrator for a test whose
-// process has died
+// orchestratorText returns the message of Android Test Orchestrator for a test
+// whose process has died
 // (androidx.test.orchestrator.OrchestrationListenerManager.testProcessFinished).
 func (t Test) orchestratorText() string {
 	return fmt.Sprintf("Test instrumentation process crashed. Check %s.txt for details", t.Name)

@@ -92,13 +92,13 @@ func (m Model) On(d Dimension) Model {
 	return m
 }
 
-// curve is a model that adds MB to one dimension.
+// curve returns a model that adds MB to one dimension.
 func curve(d Dimension, mb func(moment) float64) Model {
 	return Model{add: func(l *levels, at moment) { l.mb[d] += mb(at) }}
 }
 
-// Typical is the steady memory of a small app with a window: 238 MB, 34 MB of
-// which is driver memory outside smaps, and 28 threads.
+// Typical returns the steady memory of a small app with a window: 238 MB, 34 MB
+// of which is driver memory outside smaps, and 28 threads.
 func Typical() Model {
 	return Model{add: func(l *levels, _ moment) {
 		for d, mb := range [numDimensions]float64{

@@ -238,7 +238,8 @@ var globalFiles = map[string]func(*Phone) string{
 	},
 }
 
-// bootID is a random UUID of each boot (drivers/char/random.c, proc_do_uuid).
+// bootID returns a random UUID of each boot (drivers/char/random.c,
+// proc_do_uuid).
 func (p *Phone) bootID() string {
 	p.mu.Lock()
 	boot := uint64(p.boots)

@@ -82,7 +82,7 @@ func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 	return out
 }
 
-// field is the static field that holds the leaked instances of a screen,
+// field returns the static field that holds the leaked instances of a screen,
 // usualField the one for what a model leaks, and keeper the one for what
 // opening a screen without a leak retains.
 func (v view) field(screen int) staticField {

@@ -20,7 +20,7 @@ type mapping struct {
 
 func (m mapping) size() int64 { return int64(m.end-m.start) / 1024 }
 
-// anonymousKB is the Anonymous line: pages that do not belong to a file.
+// anonymousKB returns the Anonymous line: pages that do not belong to a file.
 func (m mapping) anonymousKB() int64 {
 	if !isAnonymous(m.row) {
 		return 0

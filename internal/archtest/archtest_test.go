@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/leakgate/leakgate"
 
-// root is the directory of go.mod.
+// root returns the directory of go.mod.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
@@ -111,7 +111,7 @@ internal/sim/cmd/sim: internal/sim
 gopkg.in/yaml.v3 @ harness/config
 ` + "```\nEnd.\n"
 
-// goodTree is a small project that follows the rules of goodPage.
+// goodTree returns a small project that follows the rules of goodPage.
 func goodTree() map[string]string {
 	return map[string]string{
 		"detector/detector.go": "// Package detector judges.\npackage detector\nimport (\"fmt\"; _ \"" +
@@ -296,11 +296,11 @@ func TestEachRuleCanFail(t *testing.T) {
 		},
 		{
 			"a directory outside the layers", allow("reporters:", "reporters:\nextras:"), "extras/x.go",
-			"// Package extras is.\npackage extras\n", "layer", "extras is in no layer",
+			"// Package extras is.\npackage extras\n", "layer", "extras does not belong to any layer",
 		},
 		{
 			"the root directory of the module", allow("reporters:", "reporters:\n.:"), "x.go",
-			"// Package leakgate is.\npackage leakgate\n", "layer", "package . is in no layer",
+			"// Package leakgate is.\npackage leakgate\n", "layer", "package . does not belong to any layer",
 		},
 		{
 			"product code imports test support", allow("cmd/tool: ", "cmd/tool: internal/sim/simtest "),

@@ -89,8 +89,8 @@ func (l Law) add(line string) error {
 	return nil
 }
 
-// home is the directory in which a third-party package may be imported, and the
-// line of the page that permits it.
+// home returns the directory in which a third-party package may be imported,
+// and the line of the page that permits it.
 func (l Law) home(path string) (home, line string, ok bool) {
 	for line, home := range l.Homes {
 		if within(path, line) {

@@ -138,7 +138,7 @@ func (c *checker) name(p *Package) {
 		}
 	}
 	if layerOf(p.Folder) == nil {
-		c.add("layer", "package %s is in no layer of the tree", p.Folder)
+		c.add("layer", "package %s does not belong to any layer of the tree", p.Folder)
 	}
 }
 

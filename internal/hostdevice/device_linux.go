@@ -123,7 +123,7 @@ func (d *Device) makeDirs() error {
 	return os.Chown(d.dir.Home(), d.options.AppUID, -1)
 }
 
-// program is a copy of the program in the device's directory, because the
+// program returns a copy of the program in the device's directory, because the
 // shell's user may not be able to access the original.
 func (d *Device) program() string { return filepath.Join(d.dir.Bin(), "hostdevice") }
 

@@ -53,7 +53,7 @@ func (h *Heap) Fill(b Ballast) {
 // chunkBytes is the size of one chunk of ballast in the dump.
 const chunkBytes = 256 << 10
 
-// chunks is the maximum number of chunks.
+// chunks returns the maximum number of chunks.
 func (b *Ballast) chunks() int64 {
 	if b.Bytes <= 0 {
 		return 0

@@ -144,7 +144,7 @@ func (s *artShape) segments() {
 			if r.Sub == hprof.SubHeapInfo {
 				info = true
 			} else if !r.Sub.IsRoot() && !info {
-				s.Fatalf("object 0x%x is in no heap", uint64(r.Object))
+				s.Fatalf("object 0x%x is not in any heap", uint64(r.Object))
 			}
 			if r.Object&1 == 1 && r.Sub == hprof.SubPrimitiveArray {
 				table = r.Offset

@@ -258,7 +258,7 @@ func newDump(h *Heap, f Form) (*dump, error) {
 // step does a part of the work, and reports whether there may be more.
 type step func() bool
 
-// once is a single part of work.
+// once returns a single part of work.
 func once(do func()) step { return each(1, func(int) { do() }) }
 
 // each divides work into n parts.

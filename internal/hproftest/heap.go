@@ -341,8 +341,8 @@ func (h *Heap) New(c *Class, f Fields) Ref {
 // Set sets a field of an instance; if several classes declare the name, the
 // field of the most derived class is set. The value of an object field is nil,
 // a Ref, a *Class, or a string, which creates a new java.lang.String. The value
-// of any other field is a bool, int, int64 or float64; an int may be negative
-// or the unsigned bits.
+// of any other field is a bool, int, int64 or float64; an int may be negative,
+// or hold the bits of the field as an unsigned number.
 func (h *Heap) Set(r Ref, name string, v any) {
 	o := h.object(r)
 	if o.shape != ofFields {
@@ -520,7 +520,7 @@ func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
 	return h.add(object{shape: ofFiller, element: t, class: h.Array(h.Class(t.String())), count: count})
 }
 
-// Padding is a Filler of bytes.
+// Padding returns a Filler of bytes.
 func (h *Heap) Padding(n uint32) Ref { return h.Filler(hprof.Byte, n) }
 
 // NoData creates a primitive array without elements, in the form in which old

@@ -272,7 +272,7 @@ func (h *Heap) LinkedHashSet(elements ...Ref) Ref {
 	return h.New(c, Fields{h.setField(): h.LinkedHashMap(pairs...)})
 }
 
-// setField is the field of a HashSet that holds its map.
+// setField returns the field of a HashSet that holds its map.
 func (h *Heap) setField() string {
 	if h.harmony {
 		return "backingMap"

@@ -249,8 +249,8 @@ func (c *Class) artClassSize() int {
 	return size + 8*number[8] + 4*number[4] + 2*number[2] + number[1]
 }
 
-// overhead is the size of a class object, excluding its static fields and the
-// part that all classes have in common.
+// overhead returns the size of a class object, excluding its static fields and
+// the part that all classes have in common.
 func (c *Class) overhead() int {
 	n := c.artClassSize() - classHeader
 	for _, s := range c.statics {

@@ -63,7 +63,7 @@ var App = Set{
 	},
 }
 
-// project is the Maven project of a set.
+// project returns the Maven project of a set.
 func (s *Set) project() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -115,5 +115,5 @@ func dominates(g *heap.Graph, d, o heap.Object) bool {
 	return false
 }
 
-// asWritten is the naming of a program whose names were not changed.
+// asWritten returns the naming of a program whose names were not changed.
 func asWritten(owner, field string) (string, string) { return owner, field }

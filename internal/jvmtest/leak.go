@@ -32,7 +32,7 @@ const (
 	mall = "com.example.mall."
 )
 
-// ShopLeaks are the leaks in Shop. ShopMain takes their names as arguments.
+// ShopLeaks returns the leaks in Shop. ShopMain takes their names as arguments.
 func ShopLeaks() []Leak {
 	return []Leak{
 		{"image-cache", shop + "Image", shop + "ImageCache", "entries", 3},
@@ -45,7 +45,7 @@ func ShopLeaks() []Leak {
 	}
 }
 
-// MallLeaks are the leaks in Mall.
+// MallLeaks returns the leaks in Mall.
 func MallLeaks() []Leak {
 	return []Leak{
 		{"", mall + "ProductScreen", mall + "LastViewed", "product", 0},

@@ -84,8 +84,8 @@ var wishInBus = []string{
 		"EventBus.listeners.add(what -> seen = what); } }",
 }
 
-// Refactorings are the changes to Market. After some of them, its leaks are the
-// same; after others, there is an additional leak. The first one does not
+// Refactorings returns the changes to Market. After some of them, its leaks are
+// the same; after others, there is an additional leak. The first one does not
 // change anything.
 func Refactorings() []Refactoring {
 	edit := func(name string, edits ...string) Refactoring { return Refactoring{Name: name, edits: edits} }

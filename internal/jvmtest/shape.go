@@ -12,7 +12,7 @@ type Shape struct {
 
 const payload = 20_000
 
-// LeakingShapes are the shapes that leak.
+// LeakingShapes returns the shapes that leak.
 func LeakingShapes() []Shape {
 	return []Shape{
 		{"thread-local", "ThreadLocal", payload}, {"thread-local-self", "ThreadLocal", payload},

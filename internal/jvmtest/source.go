@@ -39,7 +39,7 @@ func Mall() Files { return read("Console.java", "Mall.java") }
 // equal length.
 func Twins() Files { return read("Console.java", "Twins.java") }
 
-// TwinClasses are the classes of those objects.
+// TwinClasses returns the classes of those objects.
 func TwinClasses() (classes []string) {
 	for _, name := range []string{"Cart", "Photo", "Order", "Price", "Help", "Wish"} {
 		classes = append(classes, "com.example.twins.Twins$"+name+"Screen")

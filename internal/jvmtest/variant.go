@@ -134,7 +134,7 @@ func (j *JDK) variants(tb testing.TB, list []plan) []Variant {
 	return variants
 }
 
-// program is a program to build.
+// program returns a program to build.
 func (p plan) program() Files {
 	if p.source == 0 {
 		return Mall()
@@ -142,7 +142,7 @@ func (p plan) program() Files {
 	return Mall().Rebuilt(p.source)
 }
 
-// sources are the distinct programs of plans.
+// sources returns the distinct programs of plans.
 func sources(list []plan) []Files {
 	seen := map[uint64]bool{}
 	var programs []Files

@@ -126,7 +126,7 @@ var builds = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// builtProgram is the path of the program.
+// builtProgram returns the path of the program.
 func builtProgram(t *testing.T) string {
 	t.Helper()
 	touchTree(t)

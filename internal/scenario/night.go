@@ -21,12 +21,14 @@ type Night struct {
 // between returns a random number, uniformly distributed in a range.
 func between(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
 
-// Plain is a process that has warmed up: correlated noise and nothing else.
+// Plain returns a process that has warmed up: correlated noise and nothing
+// else.
 func Plain(*rand.Rand) Scenario {
 	return Scenario{Hours: 8, Sigma: 10, Rho: 0.7, Level: 400}
 }
 
-// App is a typical app: a warm-up, a collector's sawtooth, correlated noise.
+// App returns a typical app: a warm-up, a collector's sawtooth, correlated
+// noise.
 func App(r *rand.Rand) Scenario {
 	return Scenario{
 		Hours: 8, Sigma: between(r, 5, 15), Rho: between(r, 0.7, 0.9), Level: 400,

@@ -208,8 +208,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestTables checks that every row has as many cells as the head of its table,
-// both with and without figures.
+// TestTables checks that every row has as many cells as the header of its
+// table, both with and without figures.
 func TestTables(t *testing.T) {
 	full, empty := measured(t, 0.1), measured(t, 0.1)
 	full.set(" leakgate$", func(j *job) {

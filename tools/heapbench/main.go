@@ -103,8 +103,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, errors.Join(errs...)
 }
 
-// testdata is the path of the recorded data, relative to the directory of this
-// module.
+// testdata returns the path of the recorded data, relative to the directory of
+// this module.
 func testdata() string {
 	if dir := os.Getenv("LEAKGATE_TESTDATA"); dir != "" {
 		return dir

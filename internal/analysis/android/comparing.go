@@ -88,7 +88,7 @@ func (c *comparing) compareCharacters(r *heap.Record) error {
 	return nil
 }
 
-// characters is the length of the text.
+// characters returns the length of the text.
 func (x *compared) characters(r *heap.Record) int {
 	n := min(uint64(x.length), uint64(r.Count)-min(uint64(x.first), uint64(r.Count)))
 	if r.Type == hprof.Byte && x.wide {

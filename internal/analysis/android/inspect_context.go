@@ -98,8 +98,8 @@ type contextField struct {
 	to heap.Object
 }
 
-// contextFields are the fields that hold contexts: those of the object's class
-// first, then those of its superclasses.
+// contextFields returns the fields that hold contexts: those of the object's
+// class first, then those of its superclasses.
 func (i *Inspector) contextFields(o heap.Object) (list []contextField) {
 	places := i.outbound.Places(o)
 	for r := i.outbound.Of(o); r.Next(); {

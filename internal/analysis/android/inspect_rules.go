@@ -67,7 +67,7 @@ var rules = []rule{
 		later: true},
 }
 
-// alive is the reason for objects that are always needed.
+// alive returns the reason for objects that are always needed.
 func alive(reason string) func(*Inspector, heap.Object, *report) {
 	return func(_ *Inspector, _ heap.Object, r *report) { r.notLeaking(reason) }
 }

@@ -46,7 +46,7 @@ func (g *ThreadGrowth) line(group ThreadGroup) string {
 	if per := g.PerThread(); per.Known {
 		line += fmt.Sprintf(", about %s of stack each", text.KB(per.N))
 	}
-	// Only one of many pools may be growing.
+	// Possibly only one of many pools is growing.
 	if len(group.Parts) > 1 && 2*group.Parts[0].Delta >= group.Delta {
 		part := group.Parts[0]
 		line += fmt.Sprintf("; of them %s: %d -> %d", part.Pattern, part.Before, part.After)

@@ -324,8 +324,9 @@ func (p *plainTree) owners(found []heap.Accumulation) map[heap.Object]heap.Objec
 	return owners
 }
 
-// thicket is a world in which each object is referenced once and a few classes
-// have many objects: mixtures of lists, fans and trees, with byte arrays below.
+// thicket returns a world in which each object is referenced once and a few
+// classes have many objects: mixtures of lists, fans and trees, with byte
+// arrays below.
 func thicket(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 11))
 	w := &world{idSize: 4}
@@ -421,8 +422,8 @@ func (w *world) threaded(t *testing.T, f form, serials []uint32) []byte {
 	return written.dump
 }
 
-// medley is a world in which one array references objects of some classes, each
-// with further objects of some classes.
+// medley returns a world in which one array references objects of some classes,
+// each with further objects of some classes.
 func medley(r *rand.Rand) *world {
 	w := &world{idSize: 4}
 	super := w.class("java.lang.Object", nil, 8)
@@ -816,7 +817,7 @@ func BenchmarkAccumulations(b *testing.B) {
 	}
 }
 
-// candidate is an array of n/3 nodes, each with a string.
+// candidate returns an array of n/3 nodes, each with a string.
 func candidate(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	for k, name := range []string{"Box", "String", "Node2", "Node3"} {
@@ -836,7 +837,7 @@ func candidate(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// leafPile is an array of n boxes.
+// leafPile returns an array of n boxes.
 func leafPile(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	w.class(0x100, "Box", 16, 0)
@@ -852,7 +853,8 @@ func leafPile(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// globals is a set of n/2 nodes, each held by a JNI global and each with a box.
+// globals returns a set of n/2 nodes, each held by a JNI global and each with a
+// box.
 func globals(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	w.class(0x100, "Box", 16, 0)

@@ -274,7 +274,7 @@ func harm(dump, edits []byte) []byte {
 	return dump
 }
 
-// victim is a dump to damage.
+// victim returns a dump to damage.
 func victim(tb testing.TB, seed uint64) []byte {
 	d, w := randomWorld(seed, 30)
 	if seed%3 == 0 {

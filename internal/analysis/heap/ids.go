@@ -21,21 +21,22 @@ type ids struct {
 	shift uint
 	base  uint64
 	// regions holds the index of the cells of each stretch of 1<<regionBits
-	// grains, plus 1.
+	// alignment units of 1<<shift bytes, plus 1.
 	regions []uint32
 	cells   []cell
 	// firsts holds, for each stretch that has cells, the number of objects
 	// before it, at the index stored in regions.
 	firsts, starts []uint32
 	// dense is the number of objects in cells. Objects whose addresses are not
-	// multiples of a grain are listed in odd and numbered after the objects in
+	// multiples of the unit are listed in odd and numbered after the objects in
 	// cells: ART identifies the overhead of a class by the class's address plus
 	// 1.
 	dense uint32
 	odd   []uint64
 }
 
-// cell is a bitmap of 64 grains, with the number of objects before them.
+// cell is a bitmap of 64 alignment units, with the number of objects before
+// them.
 type cell struct {
 	low, high, rank uint32
 }
@@ -59,10 +60,10 @@ func (x *ids) find(id hprof.ID) uint32 {
 	if at&(1<<x.shift-1) == 0 {
 		if region := at >> x.shift >> regionBits; region < uint64(len(x.regions)) {
 			if first := x.regions[region]; first != 0 {
-				grain := at >> x.shift & (1<<regionBits - 1)
-				c := &x.cells[uint64(first-1)*regionCells+grain>>6]
+				unit := at >> x.shift & (1<<regionBits - 1)
+				c := &x.cells[uint64(first-1)*regionCells+unit>>6]
 				word := uint64(c.high)<<32 | uint64(c.low)
-				if bit := uint64(1) << (grain & 63); word&bit != 0 {
+				if bit := uint64(1) << (unit & 63); word&bit != 0 {
 					return c.rank + uint32(bits.OnesCount64(word&(bit-1)))
 				}
 			}
@@ -89,8 +90,8 @@ func (x *ids) id(n uint32) hprof.ID {
 	for range n - cells[c].rank {
 		word &= word - 1
 	}
-	grain := uint64(x.starts[r])<<regionBits | uint64(c)<<6 | uint64(bits.TrailingZeros64(word))
-	return hprof.ID(x.base + grain<<x.shift)
+	unit := uint64(x.starts[r])<<regionBits | uint64(c)<<6 | uint64(bits.TrailingZeros64(word))
+	return hprof.ID(x.base + unit<<x.shift)
 }
 
 func (x *ids) len() int64 { return int64(x.dense) + int64(len(x.odd)) }
@@ -168,7 +169,7 @@ func (s *spread) merge(o spread) {
 	}
 }
 
-// shift returns, as a number of bits, the largest grain to which at least 15 of
+// shift returns, as a number of bits, the largest unit to which at least 15 of
 // 16 addresses are aligned.
 func (s *spread) shift() uint {
 	for shift := uint(3); shift > 0; shift-- {
@@ -230,9 +231,9 @@ func mark[T addresses](x *ids, a *arena, workers int, lists []T) error {
 				odd = append(odd, id)
 				return
 			}
-			grain := at >> x.shift
-			c := &cells[uint64(x.regions[grain>>regionBits]-1)*regionCells+grain&(1<<regionBits-1)>>6]
-			if bit := grain & 63; bit < 32 {
+			unit := at >> x.shift
+			c := &cells[uint64(x.regions[unit>>regionBits]-1)*regionCells+unit&(1<<regionBits-1)>>6]
+			if bit := unit & 63; bit < 32 {
 				atomic.OrUint32(&c.low, 1<<bit)
 			} else {
 				atomic.OrUint32(&c.high, 1<<(bit-32))

@@ -133,7 +133,7 @@ func checkIDs(t *testing.T, dice *rand.Rand, list []uint64) {
 	ascend(t, x)
 }
 
-// ascend checks that objects at multiples of a grain are numbered by address,
+// ascend checks that objects at multiples of a unit are numbered by address,
 // and that all other objects follow in the order of their addresses.
 func ascend(t *testing.T, x *ids) {
 	t.Helper()

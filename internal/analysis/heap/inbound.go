@@ -132,7 +132,7 @@ func (s *Set) Has(o Object) bool { return s.bits.has(uint32(o)) }
 // Add puts an object into the set.
 func (s *Set) Add(o Object) { s.bits.set(uint32(o)) }
 
-// Len is the number of objects in the set.
+// Len returns the number of objects in the set.
 func (s *Set) Len() int64 { return s.bits.count() }
 
 var errNoInbound = errors.New("find holders: the graph was loaded without inbound references")

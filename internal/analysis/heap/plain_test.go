@@ -430,8 +430,8 @@ func (t *ruledTree) measure() {
 	}
 }
 
-// declaredSizes are the sizes described in docs/formats/analysis.md, "How bytes
-// are counted".
+// declaredSizes returns the sizes described in docs/formats/analysis.md, "How
+// bytes are counted".
 func (t *ruledTree) declaredSizes() (sizes []int64) {
 	instance := map[string]int64{}
 	for id, c := range t.classes {
@@ -458,7 +458,7 @@ func (t *ruledTree) declaredSizes() (sizes []int64) {
 	return sizes
 }
 
-// layoutSizes are the sizes that Eclipse MAT computes
+// layoutSizes returns the sizes that Eclipse MAT computes
 // (HprofParserHandlerImpl.calculateSizeRecursive, ClassImpl.setUsedHeapSize),
 // for a JVM whose references take 4 or 8 bytes.
 func (t *ruledTree) layoutSizes() (sizes []int64) {

@@ -170,8 +170,8 @@ func (r *reading) compare(wanted []*object) error {
 	return nil
 }
 
-// contents is a world with objects of all kinds, including arrays longer than
-// the scanner's buffer.
+// contents returns a world with objects of all kinds, including arrays longer
+// than the scanner's buffer.
 func contents(t *testing.T, seed uint64) (*world, *heap.Graph) {
 	d, w := randomWorld(seed, 120)
 	long := w.array(d.arrays[0])

@@ -68,7 +68,7 @@ func (l *loader) sum(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// heapCount is the number of heaps with separate sizes.
+// heapCount returns the number of heaps with separate sizes.
 func (g *Graph) heapCount() int {
 	if g.heapOf == nil {
 		return 1

@@ -154,7 +154,7 @@ func (d *dump) root(kind hprof.SubTag, id hprof.ID) int64 {
 	return at
 }
 
-// whole is a dump with a record of every kind, in one snapshot of three
+// whole returns a dump with a record of every kind, in one snapshot of three
 // segments; the second segment names the heap of its objects.
 func whole(format string, ids int) *dump {
 	d := newDump(format, ids)

@@ -343,7 +343,7 @@ const (
 	nameMissing                       // a name that is not in the dump
 )
 
-// hashDump is a dump with the names of fields.
+// hashDump returns a dump with the names of fields.
 func hashDump(ids int) *dump {
 	d := newDump(hprof.Format102, ids)
 	for i, text := range []string{"hash", "hashCode", "hashIsZero", "count", "HASH_SEED", "mHasHadFocus"} {

@@ -259,7 +259,7 @@ func (p *parser) open() *leak {
 	return p.leak
 }
 
-// next ends a leak that already has its signature but no trace.
+// next closes the current leak if it has a signature but no trace yet.
 func (p *parser) next() {
 	if p.leak != nil && p.leak.printed != "" {
 		p.closeLeak()

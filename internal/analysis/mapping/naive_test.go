@@ -53,7 +53,7 @@ func readNaively(text string) *naive {
 	return n
 }
 
-// span is a range of lines, lower end first.
+// span returns a range of lines, lower end first.
 func span(from, to string) string {
 	if from == "" {
 		return "none"

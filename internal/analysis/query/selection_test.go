@@ -81,7 +81,7 @@ func shop(r *rand.Rand, h *hproftest.Heap) (carts []cart) {
 	return carts
 }
 
-// asked is a random comparison, with its meaning for a cart.
+// asked returns a random comparison, with its meaning for a cart.
 func asked(r *rand.Rand, carts []cart, ids hproftest.IDs) (string, func(*cart) bool) {
 	like := &carts[r.IntN(len(carts))]
 	integers := map[string]func(*cart) int64{

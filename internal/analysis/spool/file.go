@@ -45,8 +45,8 @@ func (d *DamageError) Error() string {
 
 func (d *DamageError) Unwrap() error { return d.Err }
 
-// Size is the length of the file in bytes; for a plain file, it is the length
-// when the file was opened.
+// Size returns the length of the file in bytes; for a plain file, it is the
+// length when the file was opened.
 func (f *File) Size() int64 { return f.size }
 
 // ReadAt implements io.ReaderAt. A plain file that grows is read up to its

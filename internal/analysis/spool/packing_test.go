@@ -90,7 +90,7 @@ func program(t *testing.T, data []byte, name string, args ...string) []byte {
 	return out
 }
 
-// skippable is a zstd frame without content (RFC 8878, 3.1.2).
+// skippable returns a zstd frame without content (RFC 8878, 3.1.2).
 func skippable(n int) []byte {
 	return append([]byte{0x5e, 0x2a, 0x4d, 0x18, byte(n), 0, 0, 0}, make([]byte, n)...)
 }

@@ -76,7 +76,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// label is a path written as a list of its names, root first.
+// label returns a path written as a list of its names, root first.
 func (w *world) label(p trace.Path) string {
 	text := w.rootLabel(p.Root)
 	for _, s := range p.Steps {

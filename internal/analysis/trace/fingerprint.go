@@ -44,7 +44,7 @@ func KeyOf(text string) string {
 	return hex.EncodeToString(sum[:20])
 }
 
-// KeyText is the text from which Key is computed: a line for each suspect
+// KeyText returns the text from which Key is computed: a line for each suspect
 // reference in the order of the trace, "CLASS.FIELD", with StableClass of the
 // class that declares the field and StableField of the field. Three things
 // would depend on the size of a collection and on the position in it, and are

@@ -177,7 +177,7 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 	return nil
 }
 
-// bounded is the time limit for each result.
+// bounded returns the time limit for each result.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)

@@ -29,11 +29,11 @@ type Leak struct {
 	Also []heap.Object
 }
 
-// Library is the matcher of the known platform leak, or nil if the leak is the
-// app's own.
+// Library returns the matcher of the known platform leak, or nil if the leak is
+// the app's own.
 func (l *Leak) Library() *Matcher { return l.Traces[0].Matcher }
 
-// Fingerprint is the first of Fingerprints, or "".
+// Fingerprint returns the first of Fingerprints, or "".
 func (l *Leak) Fingerprint() string {
 	if len(l.Fingerprints) == 0 {
 		return ""

@@ -34,7 +34,7 @@ func graphOf(ctx context.Context, dump []byte) (*heap.Graph, error) {
 	return heap.Load(ctx, f, heap.Options{Snapshot: -1, Partial: true, Inbound: true})
 }
 
-// opened is a loaded dump with its outbound references.
+// opened returns a loaded dump with its outbound references.
 func opened(ctx context.Context, dump []byte) (g *heap.Graph, b *heap.Outbound, err error) {
 	if g, err = graphOf(ctx, dump); err != nil {
 		return nil, nil, err
@@ -70,8 +70,8 @@ func load(tb testing.TB, h *hproftest.Heap, form hproftest.Form, rules trace.Rul
 	return w
 }
 
-// numbers is a Rules.Number that knows no values; it replaces one that reads
-// the dump.
+// numbers returns a Rules.Number that knows no values; it replaces one that
+// reads the dump.
 func numbers(heap.Object, trace.Member) (int64, bool) { return 0, false }
 
 // object returns the object for a Ref, a Thread or a *Class.

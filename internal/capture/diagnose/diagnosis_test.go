@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// debuggable is the setup on most developers' phones: not rooted, with a
+// debuggable returns the setup on most developers' phones: not rooted, with a
 // debuggable app.
 func debuggable(api int) situation { return situation{api: api, debuggable: true} }
 

@@ -287,7 +287,7 @@ func (s situation) allowed(step string) (Ending, string) {
 	return Complete, ""
 }
 
-// untraced is the reason why no user may read the memory of the process.
+// untraced returns the reason why no user may read the memory of the process.
 func (s situation) untraced() string {
 	if s.isolated {
 		return "isolated"

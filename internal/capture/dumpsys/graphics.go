@@ -164,8 +164,8 @@ type GPUProcess struct {
 	Bytes known.Int `json:"bytes"`
 }
 
-// Global is the sum over all GPUs; it is unknown if the value of any GPU is
-// unknown.
+// Global returns the sum over all GPUs; it is unknown if the value of any GPU
+// is unknown.
 func (g GPU) Global() known.Int {
 	sum := known.Of(0)
 	for _, m := range g.GPUs {

@@ -117,8 +117,8 @@ func TestRecordedSurfaceFlinger(t *testing.T) {
 	}
 }
 
-// recordedSurfaceFlinger is the recorded text with an end added to its list of
-// imported buffers.
+// recordedSurfaceFlinger returns the recorded text with an end added to its
+// list of imported buffers.
 func recordedSurfaceFlinger(t testing.TB) []byte {
 	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
 	return append(bytes.TrimRight(text, "\n"), "\nTotal imported by gralloc: 20720.50KiB\nFlagManager values: \n"...)

@@ -350,7 +350,7 @@ var logPhrases = []logPhrase{
 	{LogAddressSpace, strings.Contains, "internal map failure"},
 }
 
-// blockedForAlloc is the wording in Android 5 to 7.
+// blockedForAlloc checks the wording in Android 5 to 7.
 func blockedForAlloc(s, part string) bool {
 	return strings.HasPrefix(s, part) && strings.HasSuffix(s, " for cause Alloc")
 }

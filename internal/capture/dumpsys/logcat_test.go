@@ -362,7 +362,7 @@ var logFormats = map[string]func(n int, pid int64, tag, msg string) string{
 	},
 }
 
-// stamped is the time of a line as printed.
+// stamped returns the time of a line as printed.
 func stamped(line string) field.Text {
 	stamp, _ := stampOf(line)
 	return field.Text(stamp)

@@ -96,9 +96,9 @@ func shapeOf(r Resource, u Use) shape {
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour}
 }
 
-// climbOf is the shape for a Java heap including its garbage. Its growth minus
-// all possible garbage is permanent, so a steep leak is detected before the
-// floors show it.
+// climbOf returns the shape for a Java heap including its garbage. Its growth
+// minus all possible garbage is permanent, so a steep leak is detected before
+// the floors show it.
 func climbOf(u Use) shape {
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour, garbage: u.garbage()}
 }

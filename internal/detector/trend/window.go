@@ -17,7 +17,7 @@ type Window struct {
 	columns []Column
 }
 
-// room is the capacity in rows for size points per column. With an extra
+// room returns the capacity in rows for size points per column. With an extra
 // sixteenth, a push copies 16 values of each column on average.
 func room(size int) int { return size + size/16 + 1 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fullColumn is a column of a full window.
+// fullColumn returns a column of a full window.
 func fullColumn(size int) *Column {
 	w := NewWindow(size, 1)
 	for i := range size {

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the tests")
 
-// environment is the environment that all tests use.
+// environment returns the environment that all tests use.
 func environment(name string) (string, bool) {
 	v, ok := map[string]string{
 		"SHOP": "com.shop", "EMPTY": "", "WORD": "many", "EVENTS": "5000", "LENGTH": "2d", "DOLLAR": "${SHOP} $$",

@@ -66,8 +66,8 @@ func component(text string) (string, *fault) {
 	return text, nil
 }
 
-// className parses an entry of the runner's argument class, whose entries are
-// separated by commas.
+// className parses one entry of the runner's argument `class`, a list separated
+// by commas.
 func className(text string) (string, *fault) {
 	if strings.Contains(text, ",") {
 		return "", &fault{message: quoted(text) + " has a comma: write each class as a separate entry", part: ","}

@@ -231,12 +231,12 @@ func truth(text string) (bool, *fault) {
 
 func positive[T int64 | float64 | time.Duration](v T) bool { return v > 0 }
 
-// numberBetween is a number greater than low and at most high.
+// numberBetween returns a number greater than low and at most high.
 func numberBetween(low, high float64) object {
 	return object{{"type", "number"}, {"exclusiveMinimum", low}, {"maximum", high}}
 }
 
-// percentKind is a percentage greater than 0.
+// percentKind returns a percentage greater than 0.
 func percentKind(most float64) kind[float64] {
 	says := fmt.Sprintf("more than 0%% and at most %.0f%%", most)
 	return kind[float64]{
@@ -246,7 +246,7 @@ func percentKind(most float64) kind[float64] {
 	}
 }
 
-// count is a whole number between two limits.
+// count returns a whole number between two limits.
 func count(low, high int64) kind[int] {
 	parse := restrict(whole, func(n int64) bool { return n >= low && n <= high },
 		fmt.Sprintf("from %d to %d", low, high))
@@ -262,7 +262,7 @@ func count(low, high int64) kind[int] {
 	}
 }
 
-// words is a kind with a few allowed words.
+// words returns a kind with a few allowed words.
 func words(of ...string) kind[string] {
 	return kind[string]{oneOf(of...), same, form{enumerated(of, "or"), []object{{{"enum", of}}}, true}}
 }

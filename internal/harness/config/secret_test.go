@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// secretEnv is an environment that contains secrets.
+// secretEnv returns an environment that contains secrets.
 func secretEnv(name string) (string, bool) {
 	v, ok := map[string]string{
 		"TOKEN": "ghp_SECRET", "SPAN": "45m", "APP": "com.secretapp", "SHORT": "x1", "SERIAL": "emulator-5554",

@@ -68,7 +68,7 @@ func (w *recordingPhone) Create(path string, mode fs.FileMode) (io.WriteCloser, 
 	return w.Phone.Create(path, mode)
 }
 
-// shop is an app with one process.
+// shop returns an app with one process.
 func shop(debuggable bool) []androidsim.App {
 	return []androidsim.App{
 		{
@@ -523,8 +523,8 @@ func snapshot(t *testing.T, dirs ...string) string {
 	return b.String()
 }
 
-// fakeADB is an adb program that records its calls; it is the only program in
-// PATH.
+// fakeADB returns an adb program that records its calls; it is the only program
+// in PATH.
 func fakeADB(t *testing.T, script string) (calls func() string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {

@@ -418,8 +418,8 @@ func (c *contrast) missingLately() int {
 	return n
 }
 
-// unseen returns the status of a place that is in no base run, or in none of
-// the newest ones; where names these runs.
+// unseen returns the status of a place that is not in any base run, or in none
+// of the newest ones; where names these runs.
 func (c *contrast) unseen(where string) (comparison.Status, string) {
 	h := c.head
 	_, bytes := h.last()
@@ -613,7 +613,7 @@ func (c *contrast) heavier() (string, bool) {
 		c.sized), true
 }
 
-// shrunk is the opposite of grown.
+// shrunk returns the opposite of grown.
 func (c *contrast) shrunk() (string, bool) {
 	if !c.rated || c.ratedRuns < fewestBase {
 		return "", false

@@ -436,8 +436,8 @@ func other(workload string) []Observation {
 	return out
 }
 
-// A leak in a process that is in no base run counts against the run if there
-// are enough base runs.
+// A leak in a process that is not in any base run counts against the run if
+// there are enough base runs.
 func TestNewProcess(t *testing.T) {
 	head := observed(20)
 	head.Processes = append(head.Processes,

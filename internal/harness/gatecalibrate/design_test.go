@@ -24,7 +24,7 @@ func sizeOf(c cell) size {
 	return jvmSize
 }
 
-// cells are all ways to run all programs.
+// cells returns all ways to run all programs.
 func cells() (out []cell) {
 	for _, program := range []string{shop, reader, chat, phone} {
 		for _, monkey := range []bool{false, true} {

@@ -33,9 +33,9 @@ const (
 	cartKB    = 100
 )
 
-// actions are the actions of the app on the simulated phone. Delayed tasks hold
-// every second screen for a while, and pages fill memory that does not belong
-// to an Activity.
+// actions returns the actions of the app on the simulated phone. Delayed tasks
+// hold every second screen for a while, and pages fill memory that does not
+// belong to an Activity.
 func (r *trial) actions() []action {
 	cart := action{
 		androidsim.Screen{Class: ".CartScreen", Leaks: true, HeldBy: "EventBus.sListeners", JavaKB: cartKB}, cartTimes,
@@ -100,7 +100,7 @@ func (d driving) Describe() record.Workload {
 	return record.Workload{Kind: "command", Digest: "script"}
 }
 
-// steps is the number of screens that monkey opens between two dumps.
+// steps returns the number of screens that monkey opens between two dumps.
 func (d driving) steps() int {
 	n := 0
 	for _, a := range (&trial{}).actions() {

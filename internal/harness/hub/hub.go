@@ -513,5 +513,5 @@ func (h *Hub) Finish(reason string, interrupted bool) (SuiteVerdict, error) {
 	return v, err
 }
 
-// today is the date that determines whether exceptions have expired.
+// today returns the date that determines whether exceptions have expired.
 func today() time.Time { return time.Now() }

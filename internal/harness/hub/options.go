@@ -152,8 +152,8 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	return cfg, filepath.Dir(o.Config), nil
 }
 
-// suiteChoices are the keys that a file may omit, or that have no effect, if a
-// suite is the workload.
+// suiteChoices returns the keys that a file may omit, or that have no effect,
+// if a suite is the workload.
 func (o *Options) suiteChoices() []config.Choice {
 	out := []config.Choice{
 		config.WithFlag("a suite", "workload", "none"), config.WithFlag("a suite", "duration", endless),

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// late is a table of eight hours, with a row every 30 s, of a process that
+// late returns a table of eight hours, with a row every 30 s, of a process that
 // leaks 65 MB/h after the first 3.5 h, or never.
 func late(leaks bool) []string {
 	r := rand.New(rand.NewPCG(5, 5))

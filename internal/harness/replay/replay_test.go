@@ -26,7 +26,7 @@ import (
 
 var article = Options{Policy: detector.ArticlePolicy()}
 
-// said is the result for one text.
+// said returns the result for one text.
 func said(t *testing.T, text string, o Options) (record.Replay, error) {
 	t.Helper()
 	o.Stdin = strings.NewReader(text)

@@ -28,7 +28,8 @@ import (
 // secret is a text that a person has typed.
 const secret = "mail of somebody@example.org"
 
-// dumpWithSecret is a dump of an app with a leak of two Activities and a text.
+// dumpWithSecret returns a dump of an app with a leak of two Activities and a
+// text.
 func dumpWithSecret(t testing.TB) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

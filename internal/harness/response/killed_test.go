@@ -25,8 +25,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// killed is a case whose run was killed before the analysis: Resume finds it in
-// the line about the collection.
+// killed returns a case whose run was killed before the analysis: Resume finds
+// it in the line about the collection.
 func killed(t *testing.T, keep Keep) (*Responder, *Case, []record.Diagnosis) {
 	t.Helper()
 	r := New(t.TempDir(), Options{Keep: keep})
@@ -194,8 +194,8 @@ func TestResumeInterrupted(t *testing.T) {
 	}
 }
 
-// left is a dump in a form in which a killed run may leave it: as pulled, as
-// kept, or beside its replacement, which may be another file and incomplete.
+// left returns a dump in a form in which a killed run may leave it: as pulled,
+// as kept, or beside its replacement, which may be another file and incomplete.
 func left(t *testing.T, dump []byte) map[string]map[string][]byte {
 	t.Helper()
 	packed := packedDump(t, dump)

@@ -185,7 +185,7 @@ func (w *watched) files(c *Case) (list []string) {
 	return list
 }
 
-// mb is an amount of memory in whole MB.
+// mb returns an amount of memory in whole MB.
 func mb(n *int64) int64 {
 	if n == nil {
 		return -1

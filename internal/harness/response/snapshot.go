@@ -78,9 +78,9 @@ func (m *MemorySnapshot) mapSource() string {
 	return "not read"
 }
 
-// noted is the size of all stacks according to meminfo, and mapped their size
-// according to smaps. The two sources define stacks slightly differently, and
-// only meminfo includes the stacks of a JVM.
+// noted returns the size of all stacks according to meminfo, and mapped their
+// size according to smaps. The two sources define stacks slightly differently,
+// and only meminfo includes the stacks of a JVM.
 func (m *MemorySnapshot) noted() known.Int {
 	if m.meminfo == nil {
 		return known.Int{}

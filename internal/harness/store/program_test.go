@@ -42,8 +42,8 @@ var children = map[string]func(args []string) int{
 	"base":   baseChild,
 }
 
-// childEnv is the environment of a child process. It disables the wait of the
-// race detector at exit.
+// childEnv returns the environment of a child process. It disables the wait of
+// the race detector at exit.
 func childEnv(name string) []string {
 	return append(os.Environ(), childVariable+"="+name, "GORACE=atexit_sleep_ms=0")
 }

@@ -57,7 +57,7 @@ func simulate(t *testing.T, trips int, process func(seed uint64) *simulated, lea
 	return c
 }
 
-// trips is the number of trips of each kind that are simulated.
+// trips returns the number of trips of each kind that are simulated.
 func trips() int {
 	if os.Getenv("LEAKGATE_E2E") == "long" {
 		return 20_000

@@ -13,21 +13,22 @@ type shape func(loops float64) float64
 
 func flat(float64) float64 { return 0 }
 
-// rate is a constant leak.
+// rate returns a constant leak.
 func rate(perLoop float64) shape { return func(x float64) float64 { return perLoop * x } }
 
-// saturating is a cache that fills at a decreasing rate: it approaches level,
-// and reaches 63 % of it after tau loops.
+// saturating returns a cache that fills at a decreasing rate: it approaches
+// level, and reaches 63 % of it after tau loops.
 func saturating(level, tau float64) shape {
 	return func(x float64) float64 { return level * (1 - math.Exp(-x/tau)) }
 }
 
-// filling is a cache or pool that fills at a constant rate until it is full.
+// filling returns a cache or pool that fills at a constant rate until it is
+// full.
 func filling(perLoop, until float64) shape {
 	return func(x float64) float64 { return perLoop * math.Min(x, until) }
 }
 
-// jump is an object that is created once.
+// jump returns an object that is created once.
 func jump(at, by float64) shape {
 	return func(x float64) float64 {
 		if x < at {
@@ -58,7 +59,7 @@ type simulated struct {
 	readings int
 }
 
-// steady is a process without a leak.
+// steady returns a process without a leak.
 func steady(seed uint64, n noise) *simulated {
 	return &simulated{
 		random: rand.New(rand.NewPCG(seed, 7)), java: flat, native: flat, graphics: flat, threads: flat, files: flat,

@@ -21,7 +21,7 @@ func options() MarkdownOptions {
 	}
 }
 
-// clean is a run in which nothing is worse.
+// clean returns a run in which nothing is worse.
 func clean() *Comparison {
 	return &Comparison{
 		Schema: Schema, Tool: "leakgate 0.3.0", Verdict: Pass, Judged: true,
@@ -139,7 +139,7 @@ func describe(r Row) string {
 		r.StatusReason)
 }
 
-// worse is the pull request in the README, with a new leak and a leak that
+// worse returns the pull request in the README, with a new leak and a leak that
 // became heavier.
 func worse() *Comparison {
 	c := clean()
@@ -163,7 +163,7 @@ func worse() *Comparison {
 	return c
 }
 
-// one contains a single leak, which fails.
+// one returns a comparison with a single leak, which fails.
 func one() *Comparison {
 	c := worse()
 	c.Text, c.Reasons, c.Leaks, c.Processes, c.Warnings = "1 new leak", c.Reasons[:1], c.Leaks[:1], c.Processes[:1],
@@ -171,7 +171,7 @@ func one() *Comparison {
 	return c
 }
 
-// many contains n leaks; the given number of them fail.
+// many returns a comparison with n leaks, of which the given number fail.
 func many(n, fails int) *Comparison {
 	c := worse()
 	c.Text = fmt.Sprintf("%d new leaks", fails)
@@ -203,7 +203,7 @@ func firstDay() *Comparison {
 	return c
 }
 
-// noMatch is a run whose workload differs from the runs of the baseline.
+// noMatch returns a run whose workload differs from the runs of the baseline.
 func noMatch() *Comparison {
 	c := firstDay()
 	c.Text = "none of 4 base runs can be compared with this run: different workload; 2 leaks grow in this run " +
@@ -252,7 +252,7 @@ func twoPhones() *Comparison {
 	return c
 }
 
-// ofLeakCanary is a comparison of a LeakCanary report.
+// ofLeakCanary returns a comparison of a LeakCanary report.
 func ofLeakCanary() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text, c.Base.Behind, c.Head.Run, c.Head.Duration, c.Head.Workload, c.Head.Devices = Fail,
@@ -272,7 +272,7 @@ func ofLeakCanary() *Comparison {
 	return c
 }
 
-// trip is a run of a scenario that found growing places of the heap.
+// trip returns a run of a scenario that found growing places of the heap.
 func trip() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text = Fail, 1, "2 new leaks"
@@ -317,15 +317,15 @@ func notJudged() *Comparison {
 	return c
 }
 
-// fixed is the comparison after the leak has been fixed; the comment about the
-// failure is then edited.
+// fixed returns the comparison after the leak has been fixed; the comment about
+// the failure is then edited.
 func fixed() *Comparison {
 	c := clean()
 	c.Leaks = []Row{listScreen(1, Known), listScreen(2, Accepted), listScreen(6, Gone)}
 	return c
 }
 
-// nightly is a run without heap dumps, judged by its trend.
+// nightly returns a run without heap dumps, judged by its trend.
 func nightly() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text, c.Head.PullRequest, c.Head.Workload = Fail, 1, "1 rule violated", 0, "monkey"

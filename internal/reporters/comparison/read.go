@@ -67,7 +67,7 @@ func Write(dir string, c *Comparison) error {
 	return record.WriteFileAtomic(filepath.Join(dir, FileName), data)
 }
 
-// file is the content of gate.json.
+// file returns the content of gate.json.
 func (c *Comparison) file() ([]byte, error) {
 	out := *c
 	out.Schema = Schema

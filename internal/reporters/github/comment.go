@@ -108,8 +108,8 @@ type commentWriter struct {
 	// created is the comment that the latest creation returned; nil if the
 	// outcome is unknown or nothing was sent.
 	created *gogithub.IssueComment
-	// sent reports whether a creation was sent that does not appear in any list
-	// yet.
+	// sent reports whether a request to create a comment was sent whose comment
+	// does not appear in any list yet.
 	sent bool
 	// looks is how often the list was read since the creation was sent.
 	looks    int
