@@ -12,7 +12,7 @@ func TestExplainedBy(t *testing.T) {
 		Key: "k", Class: "com.shop.CartActivity", Instances: 100,
 		Trace: []TraceElement{{Object: "0x1"}, {Object: "0x2"}, {Object: "0x3"}},
 	}
-	pile := Leak{Trace: make([]TraceElement, 2)}
+	suspect := Leak{Trace: make([]TraceElement, 2)}
 	for name, c := range map[string]struct {
 		class string
 		count int64
@@ -30,12 +30,12 @@ func TestExplainedBy(t *testing.T) {
 		"array of the list":           {"com.shop.CartActivity", 100, "0x2", "0x9", "java.lang.Object[]", false},
 		"other field of the holder":   {"com.shop.CartActivity", 100, "0x2", "0x9", "com.shop.Cart", true},
 	} {
-		pile.Accumulates = &Accumulation{Class: c.class, Count: c.count}
+		suspect.Accumulates = &Accumulation{Class: c.class, Count: c.count}
 		if strings.HasPrefix(c.class, "java.") {
-			pile.Accumulates.Holds, pile.Accumulates.Held = "com.shop.CartActivity", c.count
+			suspect.Accumulates.Holds, suspect.Accumulates.Held = "com.shop.CartActivity", c.count
 		}
-		pile.Trace[0].Object, pile.Trace[1].Object, pile.Trace[1].Class = c.holder, c.place, c.of
-		if got := explainedBy(&pile, []Leak{leak}) == ""; got != c.told {
+		suspect.Trace[0].Object, suspect.Trace[1].Object, suspect.Trace[1].Class = c.holder, c.place, c.of
+		if got := explainedBy(&suspect, []Leak{leak}) == ""; got != c.told {
 			t.Errorf("%s: reported %t", name, got)
 		}
 	}

@@ -147,21 +147,21 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	o.phase("find accumulations")
 	found := make(chan holders, 1)
 	go func() { found <- t.holders(ctx, targets, o) }()
-	piles, err := d.accumulations(ctx, mostSuspects)
+	candidates, err := d.accumulations(ctx, mostSuspects)
 	h := <-found
-	if err = errors.Join(err, h.err); err != nil || len(targets) == 0 && len(piles) == 0 {
+	if err = errors.Join(err, h.err); err != nil || len(targets) == 0 && len(candidates) == 0 {
 		h.close()
 		return err
 	}
-	places := make([]heap.Object, 0, len(piles))
-	for _, p := range piles {
+	places := make([]heap.Object, 0, len(candidates))
+	for _, p := range candidates {
 		places = append(places, p.Object)
 		t.shared = t.shared || len(p.Sharers) > 0
 	}
 	if err := t.read(ctx, r.Dump.Android, h.set, targets, places, o); err != nil {
 		return err
 	}
-	return t.search(ctx, r, targets, piles, o)
+	return t.search(ctx, r, targets, candidates, o)
 }
 
 // mostSuspects is the maximum number of places where memory accumulates.
@@ -179,13 +179,14 @@ func (t *tracing) find(ctx context.Context, targets []heap.Object, o Options) (*
 
 // search adds the leaks and the places where memory accumulates, each with what
 // it retains.
-func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, piles []accumulation, o Options) error {
+func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, candidates []accumulation,
+	o Options) error {
 	f := &finding{tracing: t, metadata: r.Dump.Android, options: o, places: map[heap.Object]*accumulation{}}
 	defer f.close()
-	places := make([]heap.Object, 0, len(piles))
-	for i := range piles {
-		places = append(places, piles[i].Object)
-		f.places[piles[i].Object] = &piles[i]
+	places := make([]heap.Object, 0, len(candidates))
+	for i := range candidates {
+		places = append(places, candidates[i].Object)
+		f.places[candidates[i].Object] = &candidates[i]
 	}
 	left, err := f.searchKnown(ctx, targets, places)
 	if err != nil {

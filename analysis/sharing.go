@@ -41,15 +41,15 @@ const (
 // adds those that nothing dominates, if two or three sharers are found.
 func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o heap.AccumulationOptions,
 	reachable int64) ([]accumulation, error) {
-	piles, err := d.graph.SharedAccumulations(ctx, o)
+	candidates, err := d.graph.SharedAccumulations(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("find accumulations: %w", err)
 	}
 	var shared []*heap.SharedAccumulation
 	var of [][]sharer
 	budget := &heap.VisitBudget{Left: mostWeighed}
-	for i := range piles {
-		p := &piles[i]
+	for i := range candidates {
+		p := &candidates[i]
 		sharers, err := d.sharers(ctx, p, budget)
 		if err != nil {
 			return nil, fmt.Errorf("find holders: %w", err)

@@ -129,16 +129,20 @@ func TestTraceOnce(t *testing.T) {
 	}
 }
 
-func TestDensityWords(t *testing.T) {
-	for want, list := range map[string][]record.Transition{
-		"":                                    nil,
-		" (more per minute while SUSPICIOUS)": {{To: detector.Suspicious}, {From: detector.Suspicious}},
-		" (more per minute while SUSPICIOUS, fewer while LEAKING)": {
-			{To: detector.Suspicious}, {To: detector.Confirming}, {To: detector.Leaking}, {To: detector.Normal},
+func TestSpacingWords(t *testing.T) {
+	for _, c := range []struct {
+		list []record.Transition
+		want string
+	}{
+		{nil, ""},
+		{[]record.Transition{{From: detector.Suspicious}}, ""},
+		{
+			[]record.Transition{{To: detector.Suspicious}, {From: detector.Suspicious}},
+			" (the interval depends on the state)",
 		},
 	} {
-		if got := densityWords(list); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		if got := spacingWords(c.list); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.list, got, c.want)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 func samplesWords(p record.Process) string {
 	if p.Restarts == 0 {
 		return fmt.Sprintf("%s over %s%s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration),
-			densityWords(p.Transitions))
+			spacingWords(p.Transitions))
 	}
 	return fmt.Sprintf("%s of %d successive processes, the last running for %s",
 		text.Plural(p.Samples, "sample", "samples"),
@@ -153,18 +153,11 @@ func samplesWords(p record.Process) string {
 		text.Span(p.Duration))
 }
 
-// densityWords explains the number of samples of a process if its state
-// changed, because the time between two samples changed with it.
-func densityWords(list []record.Transition) string {
-	reached := detector.Normal
-	for _, t := range list {
-		reached = max(reached, t.To)
-	}
-	switch {
-	case reached == detector.Leaking:
-		return " (more per minute while SUSPICIOUS, fewer while LEAKING)"
-	case reached > detector.Normal:
-		return " (more per minute while SUSPICIOUS)"
+// spacingWords explains the number of samples of a process whose state changed:
+// with the state, the time between two samples may change as well.
+func spacingWords(list []record.Transition) string {
+	if slices.ContainsFunc(list, func(t record.Transition) bool { return t.To > detector.Normal }) {
+		return " (the interval depends on the state)"
 	}
 	return ""
 }

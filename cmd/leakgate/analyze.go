@@ -32,7 +32,7 @@ analyzed up to where it ends, with a warning. A damaged one is an error, unless
   adb exec-out cat /data/local/tmp/shop.hprof | leakgate analyze - --top 50`,
 		Annotations: manual{exits: `0 the dump was analyzed, whatever was found
 1 the app leaks, with --fail-on leak
-5 with --fail-on leak: no leak was found, but the dump cannot prove that there is none
+5 with --fail-on leak: no leak was found, but the dump cannot rule out leaks
 ` + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
 		ValidArgsFunction: completeFiles(dumpExtensions...),
 	}
@@ -50,7 +50,7 @@ analyzed up to where it ends, with a warning. A damaged one is an error, unless
 	flags.Var(choice(&f.failOn, "leak", "leak"), "fail-on",
 		"exit with 1 if the app leaks; known leaks of Android do not count")
 	flags.BoolVar(&f.incomplete, "allow-incomplete", false,
-		"with --fail-on leak: exit with 0 if no leak was found, even if the dump cannot prove that there is none")
+		"with --fail-on leak: exit with 0 if no leak was found, even if the dump cannot rule out leaks")
 	flags.BoolVar(&f.all, "all", false, "print the traces of all leaks, not only the first")
 	flags.BoolVar(&f.texts, "show-texts", false,
 		"show map keys, thread names, titles and repeated strings; by default each is replaced by a short hash")

@@ -36,7 +36,7 @@ type gateSettings struct {
 	// refers.
 	dir      string
 	checkout string
-	// key is the key of the comment.
+	// key distinguishes the comments of several gates on one pull request.
 	key string
 	// ci is the event that started the GitHub workflow, nil elsewhere.
 	ci      *github.Trigger

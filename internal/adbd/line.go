@@ -55,8 +55,8 @@ type lineFault struct {
 type lineKind int
 
 const (
-	lineCut lineKind = iota
-	lineCutAtOpen
+	lineInterrupt lineKind = iota
+	lineInterruptAtOpen
 	lineUnplugged
 	lineDelay
 	lineGarble
@@ -99,14 +99,14 @@ func (l *Line) cut() {
 // bytes still arrive, the next byte does not. A handshake of the transport
 // protocol takes about 150 bytes.
 func (l *Line) InterruptAfter(n int64) (end func()) {
-	return l.start(&lineFault{kind: lineCut, left: max(n, 0)})
+	return l.start(&lineFault{kind: lineInterrupt, left: max(n, 0)})
 }
 
 // InterruptEvery is like InterruptAfter but repeats, like a loose contact:
 // after every n bytes (n is at least 1) a connection is interrupted.
 func (l *Line) InterruptEvery(n int64) (end func()) {
 	n = max(n, 1)
-	return l.start(&lineFault{kind: lineCut, left: n, every: n})
+	return l.start(&lineFault{kind: lineInterrupt, left: n, every: n})
 }
 
 // InterruptAtOpen interrupts a connection once, when the peer opens the n-th
@@ -116,7 +116,7 @@ func (l *Line) InterruptEvery(n int64) (end func()) {
 // has no effect if another Wire wraps the line's connections, because the line
 // then cannot detect services.
 func (l *Line) InterruptAtOpen(n int) (end func()) {
-	return l.start(&lineFault{kind: lineCutAtOpen, left: int64(max(n, 1))})
+	return l.start(&lineFault{kind: lineInterruptAtOpen, left: int64(max(n, 1))})
 }
 
 // Unplug interrupts all connections, and each new one immediately, until the
@@ -206,7 +206,7 @@ func (l *Line) pass(p []byte) (out []byte, cut bool) {
 		}
 	}
 	for _, f := range l.on {
-		if f.kind != lineCut {
+		if f.kind != lineInterrupt {
 			continue
 		}
 		if f.left >= int64(len(out)) {
@@ -243,7 +243,7 @@ func (l *Line) opening() bool {
 	defer l.mu.Unlock()
 	open := true
 	for _, f := range l.on {
-		if f.kind != lineCutAtOpen {
+		if f.kind != lineInterruptAtOpen {
 			continue
 		}
 		if f.left--; f.left == 0 {

@@ -49,7 +49,7 @@ func drain(t testing.TB, conn net.Conn) string {
 	return string(got)
 }
 
-func TestLineCutAfter(t *testing.T) {
+func TestLineInterruptAfter(t *testing.T) {
 	for _, n := range []int64{0, 1, 999, 1000, 1001, 2500} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			l := new(Line)

@@ -174,7 +174,7 @@ func (e *inputEvent) refuse() int {
 }
 
 // complain responds to invalid arguments: the service throws an uncaught
-// exception (android.os.ShellCommand.exec), the program prints the usage.
+// exception (android.os.ShellCommand.exec); the older program prints its usage.
 func (e *inputEvent) complain() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {

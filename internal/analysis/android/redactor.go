@@ -17,17 +17,17 @@ import (
 type Redactor struct{ key []byte }
 
 const (
-	hiderBlocks = 64
-	hiderBlock  = 4 << 10
+	sampledBlocks = 64
+	sampledBlock  = 4 << 10
 )
 
 // NewRedactor returns a redactor whose key is computed from samples of a dump,
 // including contents of its arrays. Reports about the same dump have the same
 // replacements, and the key cannot be computed without the dump.
 func NewRedactor(r io.ReaderAt, size int64) (*Redactor, error) {
-	sum, block := sha256.New(), make([]byte, hiderBlock)
-	for i := range int64(hiderBlocks) {
-		n, err := r.ReadAt(block, size*i/hiderBlocks)
+	sum, block := sha256.New(), make([]byte, sampledBlock)
+	for i := range int64(sampledBlocks) {
+		n, err := r.ReadAt(block, size*i/sampledBlocks)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("read dump: %w", err)
 		}

@@ -64,8 +64,8 @@ func layersOf(before, after []Buffer) *layers {
 	l := &layers{before: map[string]*layerSum{}, after: map[string]*layerSum{}}
 	seen := map[string]bool{}
 	for _, side := range []struct {
-		piles map[string]*layerSum
-		list  []Buffer
+		sums map[string]*layerSum
+		list []Buffer
 	}{{l.before, before}, {l.after, after}} {
 		for _, b := range side.list {
 			name := simplifyLayer(b.Layer)
@@ -76,10 +76,10 @@ func layersOf(before, after []Buffer) *layers {
 				seen[name] = true
 				l.names = append(l.names, name)
 			}
-			if side.piles[name] == nil {
-				side.piles[name] = new(layerSum)
+			if side.sums[name] == nil {
+				side.sums[name] = new(layerSum)
 			}
-			side.piles[name].add(b.KB)
+			side.sums[name].add(b.KB)
 		}
 	}
 	return l

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Accumulation is a place of the dominator tree where memory accumulates in
+// Accumulation is a place in the dominator tree where memory accumulates in
 // many objects of one class. The idea is Eclipse MAT's "accumulation point":
 // going down from the roots, the place where the retained memory splits into
 // many parts. The place may also be above the tree, if a separate GC root holds
@@ -128,7 +128,7 @@ func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Acc
 		return nil, err
 	}
 	slices.SortFunc(a.found, byVertex)
-	a.pileRoots(o.Roots, marked)
+	a.accumulateRoots(o.Roots, marked)
 	return a.answer(ctx, marked)
 }
 
@@ -165,7 +165,7 @@ type accumulator struct {
 	// rooted holds the groups of objects that GC roots hold, whether they form
 	// an accumulation or not; members holds the objects of those groups that
 	// do.
-	rooted  []rootPile
+	rooted  []rootAccumulation
 	members []member
 }
 
@@ -519,8 +519,8 @@ func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	r.HeldBeside = a.others(held, best.row, r.Retained)
 }
 
-// others returns the classes to report in addition to the main one, for a
-// place whose retained size is whole.
+// others returns the classes to report in addition to the main one, for a place
+// whose retained size is whole.
 func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
 	for _, s := range t.list {
 		if s.row != told && s.count >= a.fewest && worthBeside*s.size.Total() >= whole.Total() {

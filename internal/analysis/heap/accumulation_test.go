@@ -790,7 +790,7 @@ func TestAccumulationsEnd(t *testing.T) {
 func BenchmarkAccumulations(b *testing.B) {
 	const objects = 1_000_000
 	for name, dump := range map[string][]byte{
-		"app": mixture(b, objects), "map": candidate(b, objects), "leaves": leafPile(b, objects),
+		"app": mixture(b, objects), "map": nodeArray(b, objects), "leaves": leafArray(b, objects),
 		"globals": globals(b, objects),
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -817,8 +817,8 @@ func BenchmarkAccumulations(b *testing.B) {
 	}
 }
 
-// candidate returns an array of n/3 nodes, each with a string.
-func candidate(tb testing.TB, n int) []byte {
+// nodeArray returns an array of n/3 nodes, each with a string.
+func nodeArray(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	for k, name := range []string{"Box", "String", "Node2", "Node3"} {
 		w.class(hprof.ID(0x100+16*k), name, uint32(16+4*k), k)
@@ -837,8 +837,8 @@ func candidate(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// leafPile returns an array of n boxes.
-func leafPile(tb testing.TB, n int) []byte {
+// leafArray returns an array of n boxes.
+func leafArray(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	w.class(0x100, "Box", 16, 0)
 	w.class(0x200, "Object[]", 0, 0)

@@ -60,16 +60,16 @@ func (g *Graph) Linked(o Object) (Object, bool) {
 	return Object(to), to != none && g.Model == Leakgate
 }
 
-// Implied calls f with the classes of the boot loader that the dump does not
-// declare as roots; they are roots nevertheless.
+// Implied calls f with the classes of the boot class loader that the dump does
+// not declare as roots; they are roots nevertheless.
 func (g *Graph) Implied(f func(Object)) {
 	for _, r := range g.roots[len(g.roots)-g.implied:] {
 		f(Object(g.ids.find(r.Object)))
 	}
 }
 
-// impliedRoots returns the classes of the boot loader that no record declares
-// as roots.
+// impliedRoots returns the classes of the boot class loader that no record
+// declares as roots.
 func (l *loader) impliedRoots(declared map[hprof.ID]bool) (list []hprof.Root) {
 	for i := range l.registry.list {
 		c := &l.registry.list[i]

@@ -22,8 +22,8 @@ const (
 	// Leakgate also counts references that a JVM, and ART up to Android 6,
 	// write only into class records: from an instance or an object array to its
 	// class, and from a class to its superclass, loader, signers and protection
-	// domain. The boot loader's classes are never unloaded, so they are roots,
-	// declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
+	// domain. The boot class loader's classes are never unloaded, so they are
+	// roots, declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
 	Leakgate SizeModel = "leakgate"
 	// Ahat counts only the references of fields and elements.
 	Ahat SizeModel = "ahat"
@@ -110,7 +110,8 @@ type Graph struct {
 	sizes    sizeArray
 	heapOf   []uint8
 	// roots holds the GC roots of existing objects. The implied ones at the end
-	// are classes of the boot loader that the dump does not declare as roots.
+	// are classes of the boot class loader that the dump does not declare as
+	// roots.
 	roots   []hprof.Root
 	implied int
 	links   links

@@ -21,8 +21,8 @@ type DuplicateClass struct {
 }
 
 // LoadedByMany returns classes that at least the given number of loaders have
-// loaded, not counting the boot loader. For each set of loaders it returns one
-// class: the one with the most instances.
+// loaded, not counting the boot class loader. For each set of loaders it
+// returns one class: the one with the most instances.
 func (g *Graph) LoadedByMany(least int) (list []DuplicateClass) {
 	type named struct{ loaders []hprof.ID }
 	byName, byLoader := map[string]*named{}, map[hprof.ID][]Object{}

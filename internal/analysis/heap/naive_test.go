@@ -127,8 +127,8 @@ func (a *answer) record(o *object) (list []*object) {
 	return slices.DeleteFunc(list, func(o *object) bool { return !a.has(o) })
 }
 
-// boot reports whether a class is one of the boot loader's, if the model treats
-// these classes as roots.
+// boot reports whether a class is one of the boot class loader's, if the model
+// treats these classes as roots.
 func (a *answer) boot(c *class) bool {
 	return a.model == heap.Leakgate && c.loader == nil &&
 		slices.ContainsFunc(a.roots, func(r root) bool { return r.kind != hprof.SubRootUnreachable && a.has(r.object) })

@@ -19,8 +19,9 @@ import (
 //
 // The references are encoded as a sequence of bytes like links. For each
 // object, the sequence lists the places in order and ends with a 0. A reference
-// is the zigzag coded distance in numbers plus 1, shifted left; a series of
-// places without a reference is its length, shifted, with the lowest bit set.
+// is encoded as the difference of the object numbers, zigzag-encoded, plus 1,
+// shifted left by 1 bit; a run of places without a reference is encoded as its
+// length, shifted left by 1 bit, with the lowest bit set.
 type Outbound struct {
 	graph *Graph
 	// members holds the objects that may have references here. If whole is

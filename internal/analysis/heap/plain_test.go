@@ -77,8 +77,8 @@ type rules struct {
 	// If frames is true, an object that a frame holds is referenced by its
 	// thread. Otherwise it is a GC root.
 	frames bool
-	// If sticky is true, a class of the boot loader is a GC root only if the
-	// dump declares it as one.
+	// If sticky is true, a class of the boot class loader is a GC root only if
+	// the dump declares it as one.
 	sticky bool
 }
 
@@ -305,7 +305,7 @@ func (t *ruledTree) starts() (list []int32) {
 	return slices.Compact(list)
 }
 
-// implied reports whether MAT treats a class of the boot loader as a root
+// implied reports whether MAT treats a class of the boot class loader as a root
 // although the dump does not declare it: always for arrays of primitives, for
 // other classes if the dump declares no such roots
 // (HprofParserHandlerImpl.fillIn).

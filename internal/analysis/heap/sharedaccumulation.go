@@ -37,22 +37,23 @@ const sampled = 32
 // contents of the objects. The error is ctx's.
 func (g *Graph) SharedAccumulations(ctx context.Context, o AccumulationOptions) ([]SharedAccumulation, error) {
 	a := newAccumulator(g, o)
-	var piles []SharedAccumulation
+	var candidates []SharedAccumulation
 	for _, v := range a.dominatorsOfClasses() {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		piles = a.sharedBelow(v, piles)
+		candidates = a.sharedBelow(v, candidates)
 	}
-	slices.SortStableFunc(piles,
+	slices.SortStableFunc(candidates,
 		func(x, y SharedAccumulation) int { return cmp.Compare(y.Size.Total(), x.Size.Total()) })
-	return piles, nil
+	return candidates, nil
 }
 
 // FillSharedAccumulations fills in the contents of the objects that
 // SharedAccumulations found. The error is ctx's or that of a failed memory
 // allocation.
-func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptions, piles []*SharedAccumulation) error {
+func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptions,
+	candidates []*SharedAccumulation) error {
 	a := newAccumulator(g, o)
 	marked, err := newBitset(&g.arena, int64(len(a.t.objects)))
 	if err != nil {
@@ -60,8 +61,8 @@ func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptio
 	}
 	defer drop(&g.arena, (*[]uint64)(&marked))
 	type place struct{ above, row uint32 }
-	at, held := map[place]int{}, make([]groups, len(piles))
-	for i, p := range piles {
+	at, held := map[place]int{}, make([]groups, len(candidates))
+	for i, p := range candidates {
 		at[place{p.above, p.row}] = i
 		a.eachBelow(p.above, func(v, row uint32) {
 			if row != p.row {
@@ -76,7 +77,7 @@ func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptio
 	err = a.leaves(ctx, marked, func(o, v uint32) {
 		held[at[place{a.t.parents[v], a.row(v)}]].add(a.g.registry.list[a.g.slots.at(o)].row, a.shallow(o))
 	})
-	for i, p := range piles {
+	for i, p := range candidates {
 		a.tellHeld(&p.Accumulation, &held[i])
 	}
 	return err
@@ -116,7 +117,7 @@ func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 }
 
 // sharedBelow adds the accumulations that the children of a vertex form.
-func (a *accumulator) sharedBelow(v uint32, piles []SharedAccumulation) []SharedAccumulation {
+func (a *accumulator) sharedBelow(v uint32, candidates []SharedAccumulation) []SharedAccumulation {
 	largest := map[uint32]int64{}
 	a.sums.reset()
 	a.eachBelow(v, func(c, row uint32) {
@@ -126,7 +127,7 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedAccumulation) []Shared
 			largest[row] = n
 		}
 	})
-	first := len(piles)
+	first := len(candidates)
 	for _, s := range a.sums.list {
 		if s.count < a.fewest || s.size.Total() < a.least || 2*largest[s.row] > s.size.Total() {
 			continue
@@ -138,25 +139,25 @@ func (a *accumulator) sharedBelow(v uint32, piles []SharedAccumulation) []Shared
 		if !p.Top {
 			p.Object = Object(a.t.objects[v])
 		}
-		piles = append(piles, p)
+		candidates = append(candidates, p)
 	}
-	if len(piles) == first {
-		return piles
+	if len(candidates) == first {
+		return candidates
 	}
 	found := map[uint32]*SharedAccumulation{}
-	for i := range piles[first:] {
-		found[piles[first+i].row] = &piles[first+i]
+	for i := range candidates[first:] {
+		found[candidates[first+i].row] = &candidates[first+i]
 	}
 	a.sample(v, found)
-	return piles
+	return candidates
 }
 
 // sample selects evenly spaced objects of the accumulations below a vertex,
 // class by class.
-func (a *accumulator) sample(v uint32, piles map[uint32]*SharedAccumulation) {
+func (a *accumulator) sample(v uint32, candidates map[uint32]*SharedAccumulation) {
 	met := map[uint32]int64{}
 	a.eachBelow(v, func(c, row uint32) {
-		p := piles[row]
+		p := candidates[row]
 		if p == nil {
 			return
 		}

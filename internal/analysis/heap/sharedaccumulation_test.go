@@ -19,20 +19,20 @@ func TestSharedAccumulations(t *testing.T) {
 		w, _, serials := thickets(seed)
 		g := load(t, w.threaded(t, form{}, serials), heap.Options{})
 		o := heap.AccumulationOptions{Least: int64(1 + seed%40), Fewest: 2}
-		piles, err := g.SharedAccumulations(t.Context(), o)
+		candidates, err := g.SharedAccumulations(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		var all []*heap.SharedAccumulation
-		for i := range piles {
-			all = append(all, &piles[i])
+		for i := range candidates {
+			all = append(all, &candidates[i])
 		}
 		if err := g.FillSharedAccumulations(t.Context(), o, all); err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range piles {
-			got = append(got, pileLine(g, p.Top, p.Object, p.Class, p.Count, p.Size.Total()))
+		for _, p := range candidates {
+			got = append(got, accumulationLine(g, p.Top, p.Object, p.Class, p.Count, p.Size.Total()))
 			if len(p.Sample) == 0 || len(p.Sample) > int(p.Count) || p.Retained != p.Size {
 				t.Errorf("seed %d: %+v", seed, p)
 			}
@@ -46,7 +46,7 @@ func TestSharedAccumulations(t *testing.T) {
 				held++
 			}
 		}
-		want := plainPiles(g, o)
+		want := plainAccumulations(g, o)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
@@ -59,7 +59,7 @@ func TestSharedAccumulations(t *testing.T) {
 	}
 }
 
-func pileLine(g *heap.Graph, top bool, o heap.Object, class string, count, bytes int64) string {
+func accumulationLine(g *heap.Graph, top bool, o heap.Object, class string, count, bytes int64) string {
 	place := "nothing"
 	if !top {
 		place = fmt.Sprintf("%#x", g.ID(o))
@@ -67,7 +67,7 @@ func pileLine(g *heap.Graph, top bool, o heap.Object, class string, count, bytes
 	return fmt.Sprintf("%s: %d x %s, %d bytes", place, count, class, bytes)
 }
 
-func plainPiles(g *heap.Graph, o heap.AccumulationOptions) (list []string) {
+func plainAccumulations(g *heap.Graph, o heap.AccumulationOptions) (list []string) {
 	roots, tops := map[heap.Object]bool{}, []heap.Object{}
 	g.Roots(func(_ hprof.Root, x heap.Object) { roots[x] = true })
 	g.Tops(func(x heap.Object) {
@@ -103,7 +103,7 @@ func plainGroups(g *heap.Graph, o heap.AccumulationOptions, top bool, at heap.Ob
 			sum += n
 		}
 		if int64(len(sizes)) >= o.Fewest && sum >= max(o.Least, 1) && 2*slices.MaxFunc(sizes, cmp.Compare) <= sum {
-			list = append(list, pileLine(g, top, at, class, int64(len(sizes)), sum))
+			list = append(list, accumulationLine(g, top, at, class, int64(len(sizes)), sum))
 		}
 	}
 	return list

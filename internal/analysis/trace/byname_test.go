@@ -124,8 +124,9 @@ func (w *world) edgeLabel(e trace.Edge) string {
 	return fmt.Sprintf("\n%d %06d %s", kind, place, w.classLabel(e.To))
 }
 
-// firstNames returns, for each object, the names that come first among those of
-// all shortest paths without references that are followed last.
+// firstNames returns, for each object, the names of the shortest path that
+// sorts first by name. Paths with references that are followed last are
+// ignored.
 func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 	best, level := map[heap.Object][]string{}, map[heap.Object][]string{}
 	for _, r := range w.reader.Roots() {

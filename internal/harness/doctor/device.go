@@ -53,7 +53,7 @@ func (n *inspection) inspect(ctx context.Context) {
 	n.device.Usable = !invalidScale && (facts.TimeScale == 1 || n.exam.opt.StandIn)
 	n.identity(facts)
 	if invalidScale {
-		n.book.note("clock_speed", Bad, err.Error(), "remove the property, or reboot the device")
+		n.book.note("clock_rate", Bad, err.Error(), "remove the property, or reboot the device")
 	}
 	n.shell(ctx, dev)
 	condition, err := readCondition(ctx, dev)
@@ -159,9 +159,9 @@ func (n *inspection) identity(f capture.Facts) {
 	switch {
 	case f.TimeScale == 1:
 	case n.exam.opt.StandIn:
-		n.book.note("clock_speed", OK, standIn, "")
+		n.book.note("clock_rate", OK, standIn, "")
 	default:
-		n.book.note("clock_speed", Bad, standIn+" (property leakgate.time_scale), so a run refuses it",
+		n.book.note("clock_rate", Bad, standIn+" (property leakgate.time_scale), so a run refuses it",
 			"allow it with --stand-in or LEAKGATE_STAND_IN=1; on a phone, remove the property")
 	}
 }

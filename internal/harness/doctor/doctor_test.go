@@ -280,7 +280,7 @@ func TestKindsOfPhones(t *testing.T) {
 			dump := heapDumps[name]
 			expect(t, r, "heap_dump", dump.status, dump.text)
 			expect(t, r, "meminfo", OK, "kB in")
-			expect(t, r, "clock_speed", OK, "400")
+			expect(t, r, "clock_rate", OK, "400")
 			expect(t, r, "data", OK, "GB free")
 			var closed []string
 			for _, reason := range p.Reasons {
@@ -798,7 +798,7 @@ func TestPageNamesEveryField(t *testing.T) {
 	for _, word := range []string{
 		"usable", "no_device", "misconfigured", "interrupted", "answers", "absent", "unreachable", "foreign", "silent",
 		"ok", "warn", "bad", "unknown",
-		"adb", "server", "devices", "directory", "state", "android", "clock_speed", "shell_v2", "boot", "data",
+		"adb", "server", "devices", "directory", "state", "android", "clock_rate", "shell_v2", "boot", "data",
 		"battery", "root", "clock", "processes", "memory", "heap_dump", "meminfo", "condition", "time"} {
 		if !strings.Contains(string(page), "`"+word+"`") {
 			t.Errorf("the page does not explain %s", word)

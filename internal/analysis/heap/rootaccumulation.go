@@ -7,8 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// rootPile describes the objects of one class that GC roots of one kind hold.
-type rootPile struct {
+// rootAccumulation describes the objects of one class that GC roots of one kind
+// hold.
+type rootAccumulation struct {
 	kind  hprof.SubTag
 	row   uint32
 	count int64
@@ -32,20 +33,20 @@ type holding struct {
 
 // member is an object of an accumulation, given by its vertex, and the index of
 // the accumulation in accumulator.rooted.
-type member struct{ vertex, pile uint32 }
+type member struct{ vertex, candidate uint32 }
 
-// pileRoots finds the accumulations of objects that GC roots of some kinds
-// hold. It counts their contents except for leaves, which may belong to the
-// vertices that it marks. The accumulations found before must be in order.
-func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
+// accumulateRoots finds the accumulations of objects that GC roots of some
+// kinds hold. It counts their contents except for leaves, which may belong to
+// the vertices that it marks. The accumulations found before must be in order.
+func (a *accumulator) accumulateRoots(kinds []hprof.SubTag, marked bitset) {
 	holdings := a.single(a.holdings(kinds))
-	piles := rootPiles{places: map[uint64]int{}}
+	candidates := rootAccumulations{places: map[uint64]int{}}
 	a.eachOwner(holdings, func(own []holding) {
-		piles.of(kinds[own[0].rank-1], a.row(own[0].vertex)).add(a.t.objects[own[0].vertex], a.together(own))
+		candidates.of(kinds[own[0].rank-1], a.row(own[0].vertex)).add(a.t.objects[own[0].vertex], a.together(own))
 	})
 	members := int64(0)
-	for i := range piles.list {
-		p := &piles.list[i]
+	for i := range candidates.list {
+		p := &candidates.list[i]
 		if p.accumulation = p.count >= a.fewest && p.size.Total() >= a.least &&
 			2*p.largest <= p.size.Total(); p.accumulation {
 			members += p.count
@@ -56,15 +57,15 @@ func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
 	}
 	a.members = make([]member, 0, members)
 	a.eachOwner(holdings, func(own []holding) {
-		p := piles.of(kinds[own[0].rank-1], a.row(own[0].vertex))
+		p := candidates.of(kinds[own[0].rank-1], a.row(own[0].vertex))
 		if !p.accumulation {
 			return
 		}
 		marked.set(own[0].vertex)
-		a.members = append(a.members, member{own[0].vertex, uint32(piles.last)})
+		a.members = append(a.members, member{own[0].vertex, uint32(candidates.last)})
 		a.hold(&p.held, own)
 	})
-	a.rooted = piles.list
+	a.rooted = candidates.list
 }
 
 // holdings returns the holdings by GC roots of some kinds of the objects that
@@ -227,10 +228,10 @@ func (a *accumulator) rootLeaf(near int, o, v uint32) int {
 }
 
 func (a *accumulator) holdLeaf(member int, o uint32) {
-	a.rooted[a.members[member].pile].held.add(a.g.registry.list[a.g.slots.at(o)].row, a.shallow(o))
+	a.rooted[a.members[member].candidate].held.add(a.g.registry.list[a.g.slots.at(o)].row, a.shallow(o))
 }
 
-func (a *accumulator) rootAccumulation(p *rootPile) Accumulation {
+func (a *accumulator) rootAccumulation(p *rootAccumulation) Accumulation {
 	r := Accumulation{
 		Object: Object(p.first), Retained: p.size, Root: p.kind, Class: a.names[p.row], Count: p.count, Size: p.size,
 	}
@@ -238,16 +239,16 @@ func (a *accumulator) rootAccumulation(p *rootPile) Accumulation {
 	return r
 }
 
-// rootPiles holds rootPile values by kind of root and class.
-type rootPiles struct {
+// rootAccumulations holds rootAccumulation values by kind of root and class.
+type rootAccumulations struct {
 	places map[uint64]int
-	list   []rootPile
+	list   []rootAccumulation
 	last   int
 }
 
 // of returns the value for a kind of root and a class; the result is valid
 // until the next call.
-func (t *rootPiles) of(kind hprof.SubTag, row uint32) *rootPile {
+func (t *rootAccumulations) of(kind hprof.SubTag, row uint32) *rootAccumulation {
 	if len(t.list) > 0 && t.list[t.last].kind == kind && t.list[t.last].row == row {
 		return &t.list[t.last]
 	}
@@ -256,14 +257,14 @@ func (t *rootPiles) of(kind hprof.SubTag, row uint32) *rootPile {
 	if !ok {
 		place = len(t.list)
 		t.places[key] = place
-		t.list = append(t.list, rootPile{kind: kind, row: row})
+		t.list = append(t.list, rootAccumulation{kind: kind, row: row})
 	}
 	t.last = place
 	return &t.list[place]
 }
 
 // add counts an object.
-func (p *rootPile) add(o uint32, size Size) {
+func (p *rootAccumulation) add(o uint32, size Size) {
 	if n := size.Total(); p.count == 0 || n > p.largest || n == p.largest && o < p.first {
 		p.largest, p.first = n, o
 	}
