@@ -63,10 +63,10 @@ func TestNights(t *testing.T) {
 			detector.Pass, 7, []string{"restarted 7 times (7 crashes)", "no growth in ", "would have been detected"},
 		},
 		"app, 300 MB/h, workload ends 40 min early": {
-			detector.Leak, 12, []string{"until 7.3 h after the start, and not freed since"},
+			detector.Leak, 12, []string{"until 7.3 h after the first sample, and not freed since"},
 		},
 		"app, 300 MB/h, workload ends 40 min early, unknown": {
-			detector.Leak, 12, []string{"until 7.0 h after the start, and not freed since"},
+			detector.Leak, 12, []string{"until 7.0 h after the first sample, and not freed since"},
 		},
 		"app, 300 MB/h, in the background (-200 MB) for the last 40 min": {
 			detector.Leak, 12, []string{"and not freed since"},
@@ -87,7 +87,7 @@ func TestNights(t *testing.T) {
 		"app, 100 MB/h, holes of 35 min each hour":   {detector.Leak, 11, nil},
 		"app, 0 MB/h, holes of 35 min each hour":     {detector.Pass, 9, nil},
 		"teeth of 200 to 300 MB, each 60 to 120 min": {detector.Pass, 2, nil},
-		"app, 50 MB/h from 4 h on":                   {detector.Leak, 11, []string{"h after the start"}},
+		"app, 50 MB/h from 4 h on":                   {detector.Leak, 11, []string{"h after the first sample"}},
 	} {
 		n := night(t, name)
 		hits := 0

@@ -160,7 +160,7 @@ func (m *robustMachine) leakText(j *judgement, aligned string) string {
 	out := fmt.Sprintf("%s %s %s MB/h (95 %% interval %s): %s MB since %s", word, verb, number(j.rate),
 		intervalText(j.low, j.high), number(j.growth), sinceText(j.begins-m.axis.origin))
 	if j.early {
-		out += fmt.Sprintf(", until %s after the start, and not freed since", minutesText(j.ends-m.axis.origin))
+		out += fmt.Sprintf(", until %s after the first sample, and not freed since", minutesText(j.ends-m.axis.origin))
 	}
 	if j.trimmed > 0 {
 		out += fmt.Sprintf(", not counting %s MB that were freed at once", number(j.trimmed))
@@ -203,11 +203,11 @@ func (m *robustMachine) collectedText(j *judgement, each time.Duration) string {
 func sinceText(since time.Duration) string {
 	switch {
 	case since < 2*time.Minute:
-		return "the start"
+		return "the first sample"
 	case since < 10*time.Minute:
-		return fmt.Sprintf("about %.0f min after the start", since.Minutes())
+		return fmt.Sprintf("about %.0f min after the first sample", since.Minutes())
 	}
-	return "about " + minutesText(since) + " after the start"
+	return "about " + minutesText(since) + " after the first sample"
 }
 
 func (m *robustMachine) settledText(j *judgement) string {
