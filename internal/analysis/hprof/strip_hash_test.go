@@ -322,13 +322,30 @@ public final class Pins {
     }
 }
 `})
-	data, err := os.ReadFile(j.Start(t, jar, "com.example.pins.Pins", secrets()...).Dump(t))
-	if err != nil {
-		t.Fatal(err)
+	// Four bytes of a dump, such as a part of an address, equal one of the 160
+	// patterns by chance in one run of thirty. A hash that was not removed is
+	// there in every run.
+	left := map[string]int{}
+	const runs = 2
+	for range runs {
+		data, err := os.ReadFile(j.Start(t, jar, "com.example.pins.Pins", secrets()...).Dump(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stripped, _ := checkStripped(t, data)
+		if n := traces(data, secrets()); n < 6*40 {
+			t.Errorf("got %d hashes in the dump, want at least %d", n, 6*40)
+		}
+		for _, text := range secrets() {
+			if traces(stripped, []string{text}) > 0 {
+				left[text]++
+			}
+		}
 	}
-	stripped, _ := checkStripped(t, data)
-	if before, after := traces(data, secrets()), traces(stripped, secrets()); before < 6*40 || after > 0 {
-		t.Errorf("%d hashes in the dump, %d in the stripped dump", before, after)
+	for text, n := range left {
+		if n == runs {
+			t.Errorf("the hash of %s is in each stripped dump", text)
+		}
 	}
 }
 
