@@ -411,10 +411,11 @@ func reported(t testing.TB, data []byte) map[string]any {
 
 // A stripped dump must lead to the same leaks, paths, identities and sizes.
 func TestStripKeepsTheAnalysis(t *testing.T) {
-	used := map[string]bool{}
+	used, compared := map[string]bool{}, 0
 	for _, name := range dumps {
 		t.Run(name, func(t *testing.T) {
 			data := recorded.Read(t, "hprof", name)
+			compared++
 			stripped, _, err := strip(data)
 			if err != nil {
 				t.Fatal(err)
@@ -431,7 +432,7 @@ func TestStripKeepsTheAnalysis(t *testing.T) {
 			}
 		})
 	}
-	if len(used) < 15 && !t.Failed() {
+	if len(used) < 15 && compared == len(dumps) && !t.Failed() {
 		t.Errorf("only %v differ, want at least 15", slices.Sorted(maps.Keys(used)))
 	}
 }
