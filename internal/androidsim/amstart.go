@@ -261,8 +261,8 @@ func shortComponent(pkg, class string) string {
 	return pkg + "/" + class
 }
 
-// Durations of am start in device time: until the command returns, of a stop
-// before it, and until the screen is drawn after a cold or a warm start.
+// The durations of am start in device time: until it returns, for stopping the
+// app first, and until the screen is drawn after a cold or a warm start.
 const (
 	startTakes  = 60 * time.Millisecond
 	stopTakes   = 250 * time.Millisecond

@@ -32,12 +32,12 @@
 // GC, a freeze, tests). Readings taken at the same time agree, whatever their
 // source: the sum of the Pss and SwapPss lines of smaps, smaps_rollup and
 // showmap equals the TOTAL of dumpsys meminfo minus EGL and GL mtrack.
-// Phone.Memory returns it without any text.
+// Phone.Memory returns these values directly.
 //
 // # Heap dumps
 //
-// am dumpheap writes a dump like ART. The Java leaks of the process are
-// destroyed Activities in a static list: as many as dumpsys meminfo counts.
+// am dumpheap writes a dump in the format of ART. The Java leaks of the process
+// are destroyed Activities in a static list: as many as dumpsys meminfo counts.
 // They retain as many bytes as the model specifies. A few megabytes represent
 // the rest of the heap. The file is generated on each read, so its size costs
 // no memory: ProcessSpec.DumpBytes makes it as large as a test needs.
@@ -56,8 +56,8 @@
 // Everything that can go wrong with a phone can be switched on and off while it
 // runs. Each fault is a method that returns a function to end it. Faults can be
 // combined, and an inactive fault has no overhead. Times are device times.
-// Faults of the cable belong to adbd.Line. Faults lists all faults for tests
-// that choose at random.
+// Faults of the cable are methods of adbd.Line. Faults lists all faults for
+// tests that choose at random.
 //
 // # Isolation
 //

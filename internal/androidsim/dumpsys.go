@@ -34,8 +34,8 @@ type dump struct {
 	// limit is the timeout in device time.
 	limit   time.Duration
 	expired bool
-	// server is the pid of the system_server that answers, or 0 for a service
-	// outside it; hangs means that the service never answers.
+	// server is the pid of the system_server that responds, or 0 for a service
+	// outside it; hangs means that the service never responds.
 	server int
 	hangs  bool
 }
@@ -93,9 +93,9 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 	return 0
 }
 
-// work waits as long as the answer takes and reports whether that was within
-// the timeout. A frozen process never answers, and neither does a system that
-// has ended.
+// work waits for the time that the response takes and reports whether that was
+// within the timeout. A frozen process never responds, and neither does a
+// system that has ended.
 func (d *dump) work(frozen bool) bool {
 	if d.hangs {
 		<-d.Ctx.Done()

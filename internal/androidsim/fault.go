@@ -159,7 +159,7 @@ func (p *Phone) broken(name string) FileFault {
 	return 0
 }
 
-// read returns the result of reading such a file; ok is false without a fault.
+// read returns the result of reading a broken file; ok is false for 0.
 func (f FileFault) read() (err error, ok bool) {
 	switch f {
 	case FileMissing:
@@ -229,7 +229,7 @@ func (p *Phone) DelayDumpsys(d time.Duration) (end func()) { return p.hold(&faul
 func (p *Phone) HangDumpsys() (end func()) { return p.hold(&fault{hangs: true}) }
 
 // FillDisk leaves n bytes of free space: no more can be written, pushed or
-// dumped, and df reports it. Removing files frees space.
+// dumped, and df reports n bytes. Removing files frees space.
 func (p *Phone) FillDisk(n int64) (end func()) {
 	p.files.mu.Lock()
 	full := p.files.used + max(n, 0)

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// The users that matter here (system/core android_filesystem_config.h).
+// The UIDs that matter here (system/core android_filesystem_config.h).
 const (
 	uidRoot   = 0
 	uidSystem = 1000

@@ -32,8 +32,8 @@ func buffers(kb int64) []int64 {
 	return out
 }
 
-// gfxinfoBlock prints the answer for one process. The GPU cache of the renderer
-// is the memory of the GL driver; gralloc buffers are the EGL memory.
+// gfxinfoBlock formats the gfxinfo of one process. The GPU cache of the
+// renderer is the memory of the GL driver; gralloc buffers are the EGL memory.
 func gfxinfoBlock(v view, m memory, api int) string {
 	var b strings.Builder
 	frames := int64(v.age/time.Second) * 4

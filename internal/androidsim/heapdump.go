@@ -125,7 +125,7 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 		now, ok := c.phone.find(v.pid)
 		switch {
 		case c.phone.server() != server:
-			// The server has waited (frameworks/native, cmds/cmd/cmd.cpp).
+			// The server has died (frameworks/native, cmds/cmd/cmd.cpp).
 			fmt.Fprintf(c.Errs, "cmd: Failure calling service activity: Broken pipe (32)\n")
 			return 224
 		case ok && now.start == v.start:

@@ -173,8 +173,8 @@ func (e *inputEvent) refuse() int {
 	return 0
 }
 
-// complain responds to invalid arguments: the service throws an uncaught
-// exception (android.os.ShellCommand.exec); the older program prints its usage.
+// complain responds to invalid arguments: the service throws an exception
+// (android.os.ShellCommand.exec); before inputService, input prints its usage.
 func (e *inputEvent) complain() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {

@@ -53,7 +53,7 @@ func tested(o Options, tests ...Test) *Phone {
 	return New(o)
 }
 
-// threeTests holds a test that passes, one that leaks, and one of another
+// threeTests returns a test that passes, one that leaks, and one of another
 // class.
 func threeTests() []Test {
 	return []Test{
@@ -114,7 +114,7 @@ INSTRUMENTATION_CODE: -1
 	})
 }
 
-// Each outcome has the right text, both human-readable and in raw mode.
+// Each outcome has the right output, both human-readable and in raw mode.
 func TestInstrumentOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		tests   []Test
@@ -156,8 +156,9 @@ func TestInstrumentOutcomes(t *testing.T) {
 			"\na.B:\nError in c(a.B):\nSTACK\n\nError in d(a.B):\nSTACK\n\n\nTime: 1,201\nThere were 2 failures:\n1) " +
 				"c(a.B)\nSTACK\n2) d(a.B)\nSTACK\n\nFAILURES!!!\nTests run: 2,  Failures: 2\n\n\n",
 			[]int{1, -2, 1, -2, -1}},
-		// The name of the first class is printed twice, at its start and at its
-		// end, because the end has no text of its own.
+		// The name of the first class is printed twice, at the start and at the
+		// end of the first test, because the end repeats the value printed at
+		// the start.
 		"skipped": {
 			[]Test{
 				{Name: "a.B#c", Outcome: TestIgnored}, {Name: "a.B#d", Outcome: TestAssumptionFails}, {Name: "a.B#e"},

@@ -146,7 +146,7 @@ func (p *reportPrinter) end(reports []testReport) {
 	p.call.report(b, p.raw, resultReport, code)
 }
 
-// summary returns the text of JUnit 4.13's org.junit.internal.TextListener.
+// summary returns the output of JUnit 4.13's org.junit.internal.TextListener.
 func (r *testRun) summary(reports []testReport) string {
 	var b strings.Builder
 	ran, failed := 0, []testReport(nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// maxTasks is the maximum number of tasks on the phone; each user may use half
-// of it (kernel/fork.c, fork_init).
+// maxTasks is the maximum number of tasks on the phone; each UID may have half
+// as many (kernel/fork.c, fork_init).
 const maxTasks = 43100
 
 // fileLimit returns the soft and the hard limit of open files: until Android

@@ -80,7 +80,7 @@ func (p *Phone) clearLog() {
 	p.lines, p.cleared = nil, p.wall()
 }
 
-// logTool implements log, which adds a log entry (toolbox log; since then
+// logTool implements log, which adds a log entry (part of toolbox, later of
 // toybox).
 func logTool(c *call) int {
 	tag, priority, valid := "log", byte('I'), true

@@ -161,7 +161,7 @@ func (m memory) sum(rows ...androidtext.Row) usage {
 	return u
 }
 
-// mapped returns the sum that smaps shows.
+// mapped returns the sum over smaps.
 func (m memory) mapped() usage {
 	var u usage
 	for r, v := range m.rows {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// dumpPackage is dumpsys package PACKAGE (com.android.server.pm.Settings,
-// dumpPackageLPr), without the resolver tables.
+// dumpPackage implements dumpsys package PACKAGE without the resolver tables
+// (com.android.server.pm.Settings, dumpPackageLPr).
 func dumpPackage(d *dump, args []string) {
 	if !d.work(false) {
 		return

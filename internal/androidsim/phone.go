@@ -117,7 +117,7 @@ type Phone struct {
 	lines   []logLine
 	lives   []life
 	cleared time.Time
-	// boots counts the reboots; completed is the uptime of sys.boot_completed.
+	// boots counts the reboots; completed is when sys.boot_completed is set.
 	boots int
 	// uuids counts the random UUIDs that were read.
 	uuids     atomic.Uint64
@@ -279,7 +279,7 @@ func (p *Phone) Packages() (out []string) {
 	return append(out, p.testPackages()...)
 }
 
-// Instrumentations lists what `am instrument` can run, as PACKAGE/RUNNER.
+// Instrumentations returns what `am instrument` can run, as PACKAGE/RUNNER.
 func (p *Phone) Instrumentations() (out []string) {
 	for _, i := range p.opt.Instrumentations {
 		out = append(out, i.component())

@@ -137,10 +137,10 @@ func TestDeterminism(t *testing.T) {
 	}
 	first := read(7, time.Second)
 	if second := read(7, 3*time.Second); first != second {
-		t.Error("earlier readings changed the text for the same seed and time")
+		t.Error("earlier readings changed the output for the same seed and time")
 	}
 	if first == read(8, time.Second) {
-		t.Error("a different seed produced the same text")
+		t.Error("a different seed produced the same output")
 	}
 }
 
@@ -481,7 +481,7 @@ func TestPermissions(t *testing.T) {
 	}
 	p := New(Options{Apps: apps, SU: true})
 	pid := find(p, "com.rel", 0).pid
-	// Tests what requires no permission, and su with a quoted command.
+	// These commands require no permission, or are quoted for su.
 	ask(t, p,
 		fmt.Sprintf("cd /proc/%d && cat stat status statm cmdline comm oom_score_adj task/*/comm task/%d/stat "+
 			">/dev/null", pid, pid))

@@ -11,7 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
-// behind returns phones behind a real adb server.
+// behind starts a real adb server and returns a function that starts a phone
+// behind it.
 func behind(t *testing.T) func(t *testing.T) *bench {
 	server := adbtest.StartServer(t)
 	return func(t *testing.T) *bench {

@@ -289,7 +289,7 @@ func push(b *bench) error {
 	chunk := func(id string, data string) {
 		conn.Write(append(binary.LittleEndian.AppendUint32([]byte(id), uint32(len(data))), data...))
 	}
-	// The answer may arrive and the connection may end before everything is
+	// The response may arrive and the connection may end before everything is
 	// written.
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -458,7 +458,7 @@ func testEndless(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	if n, err := io.CopyN(io.Discard, conn, size); n != size || err != nil {
-		t.Errorf("%d bytes came, %v", n, err)
+		t.Errorf("received %d bytes, %v", n, err)
 	}
 	conn.Close()
 	for _, service := range []string{

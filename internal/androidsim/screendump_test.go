@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// lightCart is cart with screens that leak little, which keeps dumps small.
+// lightCart returns a phone like cart whose screens leak little, which keeps
+// dumps small.
 func lightCart(seed uint64) *Phone {
 	p := cart(Options{DumpsysTime: 1, Seed: seed})
 	for n := range p.opt.Apps[0].Screens {

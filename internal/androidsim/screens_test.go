@@ -604,7 +604,7 @@ func FuzzStart(f *testing.F) {
 			if !slices.Contains(args, short) && !slices.Contains(args, in.component+"/"+in.className) {
 				t.Fatalf("%q: component %q", args, short)
 			}
-			// The printed text names the same Activity.
+			// The short form of the component names the same Activity.
 			again, thrown := parseStart([]string{"-n", short})
 			if thrown != "" || again.intent.component != in.component || again.intent.className != in.className {
 				t.Fatalf("%q: %q is %+v, %s", args, short, again, thrown)

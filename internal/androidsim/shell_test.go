@@ -247,7 +247,8 @@ func TestFilesAreBounded(t *testing.T) {
 	t.Error("the number of files is unlimited")
 }
 
-// host returns a directory on the host that contains a secret.
+// host returns a directory on the host that contains a secret. untouched
+// returns an error if the directory has changed.
 func host(t testing.TB) (dir string, untouched func() error) {
 	dir = t.TempDir()
 	for name, text := range map[string]string{"marker": "HOSTSECRET\n", "run": "#!/bin/sh\necho HOSTSECRET\n"} {

@@ -153,8 +153,8 @@ func (p *Phone) program(t tool) ksh.Program {
 	return func(k *ksh.Call) int { return t(&call{k, p}) }
 }
 
-// program is a program with the API level that added it: toolbox had few before
-// Android 6.0 (system/core shell_and_utilities/README.md).
+// program is a tool of Android and the API level that added it: toolbox had few
+// before Android 6.0 (system/core shell_and_utilities/README.md).
 type program struct {
 	run   ksh.Program
 	since int

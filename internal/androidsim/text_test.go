@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// versions lists all API levels that a phone can have.
+// versions returns all API levels that a phone can have.
 func versions() (out []int) {
 	for api := oldestAPI; api <= newestAPI; api++ {
 		out = append(out, api)
@@ -48,8 +48,8 @@ func blockOf(t *testing.T, p *Phone, command string) dumpsys.Block {
 	return m.Blocks[0]
 }
 
-// At any moment the memory of a process is the same in every text, and each
-// text is consistent in itself.
+// At any moment, all outputs agree on the memory of a process, and each output
+// is consistent in itself.
 func TestIdentities(t *testing.T) {
 	for _, api := range versions() {
 		for _, swapped := range []float64{0, 0.3} {
@@ -234,7 +234,7 @@ func checkGraphics(t *testing.T, p *Phone, api int, truth Memory, failf func(str
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// fixedLines returns the lines of a text that contain no number, without
+// fixedLines returns the lines of an output that contain no number, without
 // trailing blanks: the part of a layout that is the same in every reading.
 func fixedLines(text string) []string {
 	var out []string
@@ -268,8 +268,8 @@ func columnsOf(text string) map[string][]int {
 	return out
 }
 
-// Our texts contain the headings that real phones print, in the same order, and
-// the columns of the rows end at the same positions.
+// The simulated outputs contain the headings that real phones print, in the
+// same order, and the columns of the rows end at the same positions.
 func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 	for _, c := range []struct {
 		file, command string

@@ -1,10 +1,10 @@
 // Package androidtext formats the output of Android's tools: the tables of
 // `dumpsys meminfo` and `showmap`, exit records, the log and its filters,
-// monkey, and the usage texts, each as printed by the Android version with a
+// monkey, and the usage messages, each as printed by the Android version with a
 // given API level.
 //
 // It works on plain values, without a device, file system or clock. The
-// simulated phone and the host device therefore print the same text for the
+// simulated phone and the host device therefore print the same output for the
 // same numbers. The layouts follow the AOSP sources named in the comments, and
 // recorded output of real phones.
 package androidtext

@@ -21,7 +21,7 @@ type DumpsysOptions struct {
 }
 
 // ParseDumpsys parses the arguments of dumpsys. If one is invalid, problem is
-// the text that dumpsys prints to standard error.
+// the message that dumpsys prints to standard error.
 func ParseDumpsys(api int, args []string) (o DumpsysOptions, problem string) {
 	o.Timeout = 10 * time.Second
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -55,7 +55,7 @@ func ParseDumpsys(api int, args []string) (o DumpsysOptions, problem string) {
 	return o, ""
 }
 
-// DumpsysHelp returns the usage text of dumpsys.
+// DumpsysHelp returns the usage message of dumpsys.
 func DumpsysHelp(api int) string {
 	if api < 28 {
 		return `usage: dumpsys
@@ -100,8 +100,8 @@ func DumpsysServices(names []string) string {
 // running.
 func NoService(name string) string { return fmt.Sprintf("Can't find service: %s\n", name) }
 
-// DumpTimeout returns the text that dumpsys prints if a service does not answer
-// in time.
+// DumpTimeout returns the message that dumpsys prints if a service does not
+// respond in time.
 func DumpTimeout(service string, timeout time.Duration) string {
 	return fmt.Sprintf("\n*** SERVICE '%s' DUMP TIMEOUT (%dms) EXPIRED ***\n\n", service, timeout.Milliseconds())
 }

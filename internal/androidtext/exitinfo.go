@@ -153,7 +153,7 @@ func debugSize(bytes int64) string {
 	return strconv.FormatFloat(n, 'f', digits, 64) + unit
 }
 
-// BadActivityCommand returns the answer of `dumpsys activity` to an unknown
+// BadActivityCommand returns the response of `dumpsys activity` to an unknown
 // command. Since Android 7, the shell command of the service rejects it first.
 func BadActivityCommand(api int, word string) string {
 	first := ""

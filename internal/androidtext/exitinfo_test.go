@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 )
 
-// exits holds the exit records of two packages and two users, sorted by time.
+// exits returns the exit records of two packages and two users, sorted by time.
 func exits() []Exit {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 89e6, time.UTC)
 	var list []Exit

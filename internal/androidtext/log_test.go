@@ -186,8 +186,8 @@ func TestShortUser(t *testing.T) {
 }
 
 // FuzzParseLogcat checks that a valid query selects an entry exactly if the
-// filters for time, process and text match and the same query without them
-// selects it; the printed entry contains the text.
+// filters for time, process and text match and the same query without these
+// filters selects it; the printed entry contains the entry's text.
 func FuzzParseLogcat(f *testing.F) {
 	for _, seed := range []string{
 		"-d", "-v brief -b main,system -s a:W *:E", "-t 5 --pid=7", "-T 12.5 -e x", "-v epoch,usec -m 3",

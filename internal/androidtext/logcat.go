@@ -124,7 +124,7 @@ func logWords(api int, args []string, each func(option byte, value, word string)
 
 // ParseLogcat parses the arguments of logcat (system/logging
 // logcat/logcat.cpp). now provides the time zone, and the year, which the
-// arguments lack. If an argument is invalid, problem is the text that logcat
+// arguments lack. If an argument is invalid, problem is the message that logcat
 // prints to standard error.
 func ParseLogcat(api int, args []string, now time.Time) (q LogQuery, problem string) {
 	q = LogQuery{API: api, Newest: -1, Most: -1, Least: map[string]byte{}, Format: LogFormat{Verb: "brief"}}

@@ -42,7 +42,7 @@ func Died(api, pid int, process string, adj int) string {
 	return fmt.Sprintf("Process %s (pid %d) has died%s", process, pid, state)
 }
 
-// procState returns the text for the state of a process
+// procState returns the abbreviation for the state of a process
 // (ProcessList.makeOomAdjString and makeProcStateString).
 func procState(api, adj int) string {
 	switch {

@@ -71,14 +71,14 @@ type MeminfoOptions struct {
 	// Package means that Process names a package and selects all of its
 	// processes.
 	Package bool
-	// Help requests the usage text, MeminfoHelp.
+	// Help requests the usage message, MeminfoHelp.
 	Help bool
 	// Process is a name or a pid; if empty, all processes are selected.
 	Process string
 }
 
 // ParseMeminfo parses the arguments of `dumpsys meminfo`. If one is invalid,
-// problem is the text that Android prints.
+// problem is the message that Android prints.
 func ParseMeminfo(args []string) (o MeminfoOptions, problem string) {
 	for i, a := range args {
 		switch a {
@@ -110,7 +110,7 @@ func ParseMeminfo(args []string) (o MeminfoOptions, problem string) {
 	return o, ""
 }
 
-// MeminfoHelp returns the usage text of `dumpsys meminfo`
+// MeminfoHelp returns the usage message of `dumpsys meminfo`
 // (ActivityManagerService.dumpApplicationMemoryUsage).
 func MeminfoHelp(api int) string {
 	var b strings.Builder
@@ -140,7 +140,7 @@ func MeminfoHelp(api int) string {
 	return b.String()
 }
 
-// NoProcess returns the text that a dump prints for a process that is not
+// NoProcess returns the message that a dump prints for a process that is not
 // running.
 func NoProcess(name string) string { return fmt.Sprintf("No process found for: %s\n", name) }
 

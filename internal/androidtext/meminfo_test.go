@@ -45,8 +45,8 @@ func process(api int, swapped bool) *androidtext.Meminfo {
 	return m
 }
 
-// block parses a text with the parser for real phones, which must not print a
-// warning.
+// block parses an output with the parser for real phones, which must not print
+// a warning.
 func block(t *testing.T, text string) dumpsys.Block {
 	t.Helper()
 	m, err := dumpsys.ParseMeminfo([]byte(text))
@@ -238,7 +238,7 @@ func again(api int, b dumpsys.Block, text string) (m *androidtext.Meminfo, detai
 	return m, details
 }
 
-// TestUsageTexts compares usage texts with recorded ones and checks which
+// TestUsageTexts compares usage messages with recorded ones and checks which
 // options other releases lack.
 func TestUsageTexts(t *testing.T) {
 	for file, ours := range map[string]string{

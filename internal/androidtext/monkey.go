@@ -47,14 +47,14 @@ func hasPrefix(text string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// monkeyProblem returns the error text of monkey for invalid arguments.
+// monkeyProblem returns the error message of monkey for invalid arguments.
 func monkeyProblem(format string, args ...any) string {
 	return "** Error: " + fmt.Sprintf(format, args...) + "\n" + MonkeyUsage
 }
 
 // ParseMonkey parses the arguments of monkey; seed is used if the arguments do
-// not contain one. If an argument is invalid, problem is the text that monkey
-// prints to standard error.
+// not contain one. If an argument is invalid, problem is the message that
+// monkey prints to standard error.
 func ParseMonkey(args []string, seed int64) (m Monkey, problem string) {
 	m = Monkey{Seed: seed, Events: -1}
 	for i := 0; i < len(args); i++ {
@@ -114,7 +114,7 @@ func (m *Monkey) option(word, value string, text bool) (problem string) {
 	return ""
 }
 
-// Begin returns the text before the first event. Since Android 8 it contains
+// Begin returns the output before the first event. Since Android 8 it contains
 // args.
 func (m *Monkey) Begin(api int, args []string) string {
 	var b strings.Builder
@@ -135,7 +135,8 @@ func (m *Monkey) Begin(api int, args []string) string {
 	return b.String()
 }
 
-// Progress returns the text before the event with number done, counting from 0.
+// Progress returns the output before the event with number done, counting from
+// 0.
 func (m *Monkey) Progress(done int) string {
 	if m.Verbose == 0 || done%MonkeyChunk != 0 || done == 0 || done >= m.Events {
 		return ""
@@ -155,7 +156,7 @@ func (m *Monkey) Aborted(done int) (out, errs string) {
 		fmt.Sprintf("** System appears to have crashed at event %d of %d using seed %d\n", done, m.Events, m.Seed)
 }
 
-// End returns the text after the last event.
+// End returns the output after the last event.
 func (m *Monkey) End(took time.Duration) string {
 	ms := took.Milliseconds()
 	network := fmt.Sprintf("## Network stats: elapsed time=%dms (0ms mobile, 0ms wifi, %dms not connected)\n", ms, ms)

@@ -68,7 +68,7 @@ func ParseShowmap(args []string) (o ShowmapOptions, ok bool) {
 	return o, o.PID > 0
 }
 
-// ShowmapUsage returns the usage text of showmap.
+// ShowmapUsage returns the usage message of showmap.
 func ShowmapUsage(api int) string {
 	switch {
 	case api < ShowmapEverywhere:

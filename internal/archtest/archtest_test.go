@@ -192,7 +192,7 @@ func TestEachRuleCanFail(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		page       func(string) string
-		file, text string // added to the tree; an empty text removes the file
+		file, text string // added to the tree; if text is empty, the file is removed
 		rule, says string
 	}{
 		{

@@ -30,7 +30,7 @@ var allowedLicenses = []struct {
 var refused = regexp.MustCompile(
 	`(?i)GNU (AFFERO |LESSER )?GENERAL PUBLIC|Mozilla Public|Business Source|Server Side Public|Commons Clause`)
 
-// licenseOf returns the name of the allowed license that a text contains, or ""
+// licenseOf returns the name of the allowed license that a file contains, or ""
 // if there is none.
 func licenseOf(text string) string {
 	for _, l := range allowedLicenses {

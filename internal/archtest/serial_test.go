@@ -19,8 +19,8 @@ import (
 var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate", "analysis/finding.go": "./cmd/leakgate"}
 
 // TestSerialPackages checks that the packages that the Makefile tests without
-// the race detector start no goroutines: they are excluded because they use a
-// single one.
+// the race detector start no goroutines: only code that runs in a single
+// goroutine may be excluded.
 func TestSerialPackages(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
 	if err != nil {

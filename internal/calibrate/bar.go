@@ -9,8 +9,8 @@ const surprise = 1e-4
 // bars compares measured figures with their bars and collects the bars that
 // were missed.
 type bars struct {
-	// loose: a figure also passes if the number of runs is too small to
-	// distinguish it from a figure equal to the bar.
+	// loose means that a figure also passes if the number of runs is too small
+	// to distinguish it from a figure equal to the bar.
 	loose  bool
 	at     string
 	missed []string

@@ -50,7 +50,7 @@ func quiet() pair {
 	return pair{robust: e, article: e, twice: true}
 }
 
-// TestAlarmCells checks each bar of the first table, with figures on and above
+// TestAlarmCells checks each bar of the first table, with figures at and above
 // the bar.
 func TestAlarmCells(t *testing.T) {
 	early := func(i int, g detector.Gate) func(*pair) { return func(p *pair) { p.robust.early[i] = g } }

@@ -32,7 +32,7 @@ func pick[T any](all []T, figure func(T) float64) []float64 {
 }
 
 // quantile returns the smallest value that is at least as large as the share q
-// of all values; never for an empty list.
+// of all values. It returns never for an empty list.
 func quantile(all []float64, q float64) float64 {
 	if len(all) == 0 {
 		return never

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// kindOf returns the name of the kind of leak of a dimension.
+// kindOf maps the dimensions that leak to the kinds of leaks in reports.
 var kindOf = map[scenario.Dim]detector.LeakKind{
 	scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU,
 	scenario.Stack: detector.Thread,

@@ -6,8 +6,8 @@
 //	go run ./internal/calibrate -tables alarms -only '^AR' -runs 200  # a part
 //	go run ./internal/calibrate -check -write docs/detector.md        # make calibrate
 //
-// Every run has its own seed, derived from the names of its table and row, so
-// that the figures depend neither on the number of cores nor on what else is
+// Every run has its own seed, derived from the names of its table and row. The
+// figures therefore depend neither on the number of cores nor on what else is
 // measured.
 package main
 
@@ -29,7 +29,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// options are the choices of the user.
+// options holds the values of the command-line flags.
 type options struct {
 	// runs is the number of processes per row of alarms; detections is the
 	// number per row of leaks.

@@ -27,7 +27,7 @@ func texts(o options, workers int, b *bars) string {
 // TestWorkers checks that the figures depend only on the seed, not on the
 // number of workers or on what else is measured.
 func TestWorkers(t *testing.T) {
-	// One row of each table, with runs of 1 h or 2 h except in the first.
+	// One row of each table, with runs of 1 h or 2 h except in the first table.
 	o := must(t, "-runs", "6", "-detections", "4", "-only", `^iid s50(, 1 h)?$|loops|300 MB/h, gap of 10|^1$`)
 	one, four := texts(o, 1, &bars{}), texts(o, 4, &bars{})
 	if one != four || strings.Count(one, "\n") < 12 {
@@ -57,8 +57,8 @@ func must(t *testing.T, args ...string) options {
 	return o
 }
 
-// TestTables checks that every table has as many columns as its head, whatever
-// the results of its runs.
+// TestTables checks that the rows of each table have unique names, and as many
+// cells as the table's header, whatever the results of the runs.
 func TestTables(t *testing.T) {
 	for _, table := range chosen(must(t)) {
 		names := map[string]bool{}

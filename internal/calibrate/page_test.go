@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPage checks that docs/detector.md has a place for every table, and that
-// its text has the columns that the program writes.
+// TestPage checks that docs/detector.md has markers for every table, and that
+// the table between them has the columns that the program writes.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "detector.md"))
 	if err != nil {

@@ -85,7 +85,7 @@ func chosen(o options) []table {
 	return out
 }
 
-// markdown returns the text of a table and adds to b the bars that its figures
+// markdown returns a table as Markdown and adds to b the bars that its figures
 // miss.
 func (t table) markdown(b *bars) string {
 	var text strings.Builder

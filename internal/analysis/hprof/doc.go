@@ -10,8 +10,8 @@
 // at once.
 //
 // The package does not interpret records: package heap decides which references
-// count, how large an object is and what holds it. This package follows no
-// references and resolves no classes, so it accepts records in any order.
+// count, how large an object is and what holds it. Package hprof does not
+// follow references or resolve classes, so it accepts records in any order.
 //
 // It does not trust the lengths in a file: they never determine how much memory
 // is allocated, and each record must fit into its container. A file that ends

@@ -94,7 +94,7 @@ const (
 // is canceled. The error is a *DamageError if the bytes cannot be a dump; the
 // result then contains everything before the damage. Open uses less than 4
 // bytes of memory per byte of the dump, hardly any for the heap itself, and
-// less than 256 MiB for the texts of strings.
+// less than 256 MiB for the contents of strings.
 func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 	return OpenWithin(ctx, r, size, 0)
 }
@@ -296,8 +296,8 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 	}
 	depth := foresight
 	if tag == TagHeapDumpSegment {
-		// There are many segments, and a segment is that long only if it
-		// contains a single array.
+		// A heap consists of many segments, and a segment is longer than 4 GiB
+		// only if it contains a single array.
 		depth = 1
 	}
 	length := declared

@@ -46,11 +46,10 @@ type DamageError struct {
 
 // MemoryError reports that a dump is too large for the available memory.
 type MemoryError struct {
-	// Need is the approximate number of bytes needed; Limit is the allowed
-	// number.
+	// Need is the approximate number of bytes needed; Limit is the number of
+	// bytes allowed.
 	Need, Limit int64
-	// What is the part that needs the memory; "" means the graph of the
-	// objects.
+	// What is the part that needs the memory; "" means the object graph.
 	What string
 }
 

@@ -243,7 +243,8 @@ func TestWrappedLength(t *testing.T) {
 		}
 	})
 	t.Run("many correct segments", func(t *testing.T) {
-		// Each end is more than 4 GiB before the end of the file.
+		// Each possible end of the segment is more than 4 GiB before the end of
+		// the file.
 		var h huge
 		d := newDump(hprof.Format102, 8)
 		population(d, 8<<20)

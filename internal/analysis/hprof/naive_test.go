@@ -41,8 +41,8 @@ type naiveHeap struct {
 	truncated, damage int64
 }
 
-// item is one record inside a heap. Body is the part after its head; for a
-// class, Class is its text form.
+// item is one record inside a heap. Body is the part after its head; Dump
+// describes the contents of a CLASS_DUMP.
 type item struct {
 	Kind          hprof.SubTag
 	Offset        int64

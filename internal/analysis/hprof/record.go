@@ -47,7 +47,7 @@ const (
 // Android's (ART runtime/hprof/hprof.cc, HprofHeapTag).
 type SubTag uint8
 
-// The roots, as in RootKind, are followed by the contents of the heap.
+// These are the roots, as in RootKind, followed by the contents of the heap.
 const (
 	SubRootUnknown          SubTag = 0xff
 	SubRootJNIGlobal        SubTag = 0x01

@@ -51,11 +51,12 @@ func (s *Strings) add(id ID, head []byte, offset, length int64) {
 	s.added.add(newEntry(id, at, length))
 }
 
-// join must be called after the last string was added.
+// join prepares the strings for lookups; it must be called after the last
+// string was added.
 func (s *Strings) join() { s.entries = s.added.join() }
 
-// memory returns the bytes of the entries. It does not include the texts, whose
-// size is bounded by maxBlob.
+// memory returns the size of the entries in bytes. It does not include the
+// contents of the strings, whose size is bounded by maxBlob.
 func (s *Strings) memory() int64 { return int64(s.added.n) * int64(unsafe.Sizeof(entry{})) }
 
 // Len returns the number of strings.

@@ -80,7 +80,7 @@ func TestDecodeString(t *testing.T) {
 				units[i] = alphabet[random.IntN(len(alphabet))]
 			}
 		}
-		// A Go string cannot contain a single surrogate.
+		// A Go string cannot contain an unpaired surrogate.
 		if got, want := hprof.DecodeString(encodeUnits(units)), string(utf16.Decode(units)); got != want {
 			t.Fatalf("%x is decoded as %q, want %q", units, got, want)
 		}

@@ -12,7 +12,7 @@ type Stripped struct {
 	// their total size. All their elements are zero in the copy.
 	Arrays, Bytes int64
 	// Hashes is the number of fields that were zeroed because they may hold the
-	// hash of a text, or because no class declares them.
+	// hash of a string, or because no class declares them.
 	Hashes int64
 	// Truncated is true if the dump ends inside a record; the copy then ends
 	// inside the same record.
@@ -23,11 +23,11 @@ type Stripped struct {
 }
 
 // Strip copies a dump of size bytes to w with all elements of primitive arrays
-// set to zero: the texts of strings, the pixels of bitmaps, data that was read
-// or received. It also zeroes the hashes of texts, from which short texts could
-// be recovered: see hashFields. Everything else is copied unchanged: names,
-// lengths, references, the values of other fields. Stripping a copy again
-// changes nothing.
+// set to zero: the contents of strings, the pixels of bitmaps, data that was
+// read or received. It also zeroes the hashes of strings, from which short
+// strings could be recovered: see hashFields. Everything else is copied
+// unchanged: names, lengths, references, the values of other fields. Stripping
+// a copy again changes nothing.
 //
 // All heaps of the dump are stripped. A truncated heap is copied up to its end,
 // including its incomplete record. The error is a *DamageError if the bytes

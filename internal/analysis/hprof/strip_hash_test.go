@@ -26,7 +26,8 @@ type place struct {
 	class, name string
 }
 
-// hashes is a second implementation, which finds the hashes of a heap.
+// hashes is a second implementation of the search for the hashes of a heap; it
+// returns their positions.
 func (n *naive) hashes(data []byte, h *naiveHeap) (all []place) {
 	type declared struct {
 		super  hprof.ID
@@ -121,10 +122,10 @@ func (n *naive) classNames() map[hprof.ID]string {
 	return names
 }
 
-// attack recovers texts from a dump without texts. It looks up each int field
-// of each instance in the dictionary of hashes, and also the value before the
-// spreading of java.util.HashMap, which it inverts with its own code. It
-// returns the texts that it found, with repetitions.
+// attack recovers strings from a dump without string contents. It looks up each
+// int field of each instance in the dictionary of hashes, and also the value
+// before the spreading of java.util.HashMap, which it inverts with its own
+// code. It returns the strings that it found, with repetitions.
 func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	n := readNaive(data)
 	loaded, ids := n.classNames(), n.header.IDSize
@@ -160,14 +161,14 @@ func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	return found
 }
 
-// keepsHashes lists the classes that contain hashes of texts in every dump.
+// keepsHashes reports whether a class contains hashes of strings in every dump.
 func keepsHashes(class string) bool {
 	return class == "java.lang.String" || strings.HasPrefix(class, "java.util.") &&
 		(strings.HasSuffix(class, "Entry") || strings.HasSuffix(class, "$Node"))
 }
 
-// dictionary maps hashes back to their texts, for all numbers of 4 to 6 digits
-// and for common words.
+// dictionary returns the strings by their hashes, for all numbers of 4 to 6
+// digits and for common words.
 func dictionary() map[uint32]string {
 	all := map[uint32]string{}
 	for digits, end := 4, 10_000; digits <= 6; digits, end = digits+1, 10*end {
@@ -185,8 +186,8 @@ func dictionary() map[uint32]string {
 	return all
 }
 
-// The attack finds PINs and one-time codes without using the texts in a dump;
-// in stripped dumps, it must not find anything.
+// The attack finds PINs and one-time codes without using the string contents in
+// a dump; in stripped dumps, it must not find anything.
 func TestStripTakesHashes(t *testing.T) {
 	texts, before, read := dictionary(), 0, 0
 	for _, name := range dumps {
@@ -195,18 +196,18 @@ func TestStripTakesHashes(t *testing.T) {
 			read++
 			found := attack(data, texts)
 			before += len(found)
-			t.Logf("found %d texts in the original dump, such as %.10q", len(found), found)
+			t.Logf("found %d strings in the original dump, such as %.10q", len(found), found)
 			stripped, done, err := strip(data)
 			if err != nil || done.Hashes == 0 {
 				t.Fatalf("%+v, %v", done, err)
 			}
 			if found := attack(stripped, texts); len(found) > 0 {
-				t.Errorf("found %d texts in the stripped dump: %.10q", len(found), found)
+				t.Errorf("found %d strings in the stripped dump: %.10q", len(found), found)
 			}
 		})
 	}
 	if before < 100 && read == len(dumps) {
-		t.Errorf("found only %d texts in the original dumps", before)
+		t.Errorf("found only %d strings in the original dumps", before)
 	}
 }
 
@@ -241,9 +242,8 @@ func TestStripTakesNoMoreThanHashes(t *testing.T) {
 	}
 }
 
-// secrets are texts that only their hashes would reveal; least is the number of
-// hashes above which a dump certainly contains the texts. No other value of a
-// dump is equal to one of these hashes.
+// secrets returns strings that only their hashes would reveal. No other value
+// of a dump is equal to one of these hashes.
 func secrets() (all []string) {
 	for i := range 40 {
 		all = append(all, strconv.Itoa(493_817+i*12_011))
@@ -252,7 +252,7 @@ func secrets() (all []string) {
 }
 
 // traces counts the positions in a dump, of any layout, that contain the hash
-// of one of the texts: the hash itself, or the form that hash tables store.
+// of one of the strings: the hash itself, or the form that hash tables store.
 func traces(data []byte, texts []string) (count int) {
 	for _, text := range texts {
 		hash := hashOf(text)
@@ -294,7 +294,7 @@ func TestStripTakesHashesOfKeys(t *testing.T) {
 	}
 }
 
-// This is the same check for a JVM: the texts that a program reads are in its
+// This is the same check for a JVM: the strings that a program reads are in its
 // hash tables.
 func TestStripTakesHashesOfJVM(t *testing.T) {
 	j := jvmtest.New(t)
@@ -324,7 +324,7 @@ public final class Pins {
 `})
 	// Four bytes of a dump, such as a part of an address, equal one of the 160
 	// patterns by chance in one run of thirty. A hash that was not removed is
-	// there in every run.
+	// found in every run.
 	left := map[string]int{}
 	const runs = 2
 	for range runs {
@@ -360,7 +360,7 @@ const (
 	nameMissing                       // a name that is not in the dump
 )
 
-// hashDump returns a dump with the names of fields.
+// hashDump returns a dump that contains only the names of the fields.
 func hashDump(ids int) *dump {
 	d := newDump(hprof.Format102, ids)
 	for i, text := range []string{"hash", "hashCode", "hashIsZero", "count", "HASH_SEED", "mHasHadFocus"} {

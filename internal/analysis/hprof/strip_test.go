@@ -169,8 +169,8 @@ func TestStripCut(t *testing.T) {
 	}
 }
 
-// These are random apps in random forms; some have several heaps, some are
-// truncated, some are damaged.
+// These are dumps of random apps in random layouts; some have several heaps,
+// some are truncated, some are damaged.
 func TestStripForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	for seed := range uint64(60) {
@@ -360,7 +360,7 @@ var contents = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\.exhaustion\.thread_groups`, // by their names
 	`\.bitmaps\.(blank|duplicates|duplicates_by|wasted_bytes)`,
 	`\.dump\.android\.(manufacturer|model|fingerprint|release|process|bound_process|package)`,
-	`\.warnings`, // that the texts were taken out
+	`\.warnings`, // a warning that the contents of strings were removed
 	`\.leaks\[\d+\]\.trace\[\d+\]\.labels(\[\d+\])?`,
 }, "|") + `)$`)
 
@@ -390,7 +390,8 @@ func differences(at string, a, b any) (all []string) {
 	return all
 }
 
-// reported analyzes a dump, with all classes and dominators.
+// reported returns the decoded JSON report of a dump, with all classes and
+// dominators.
 func reported(t testing.TB, data []byte) map[string]any {
 	t.Helper()
 	r, err := analysis.Analyze(context.Background(), bytes.NewReader(data), int64(len(data)),
@@ -437,7 +438,7 @@ func TestStripKeepsTheAnalysis(t *testing.T) {
 	}
 }
 
-// words lists all texts on which the identities of leaks depend: names of
+// words lists all strings on which the identities of leaks depend: names of
 // threads whose local variables are not followed, states of a Recomposer,
 // manufacturers, and a build with known leaks.
 var words = []string{
@@ -452,18 +453,19 @@ var words = []string{
 // of these words is missing. The leaks of a mixture may differ only if it
 // contains such a case.
 var needWords = []string{
-	// A thread that has only Android's name for it, in another place.
+	// Threads that only their names identify: the fields through which Android
+	// and LeakCanary reference these threads do not lead to them.
 	"holder/other thread named main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
-	// Leaks that only another manufacturer or build has, with a name of the
-	// same length.
+	// Leaks that are known only for a different manufacturer or build, whose
+	// name has the same length.
 	"known/last served view of another manufacturer", "known/build that is not a preview",
-	// In AOSP, the class has the field, too.
+	// In AOSP, the class has the same field, so the field does not identify the
+	// manufacturer.
 	"resources of Samsung's WebView",
 }
 
-// placedCases are leaks that depend on threads and fields. LeakCases places the
-// same leaks elsewhere; here they are in the places that Android and LeakCanary
-// use.
+// placedCases are leaks that depend on threads and fields. LeakCases has the
+// same leaks elsewhere; here they are where Android and LeakCanary have them.
 var placedCases = []struct {
 	name  string
 	phone hproftest.Phone
@@ -530,7 +532,7 @@ var remark = regexp.MustCompile(`\.(reason|reference|labels)(\[\d+\])?$`)
 
 // keepsLeaks strips a dump and reports whether its leaks are the same. The
 // leaks that do not depend on words must be those of the whole dump. If the
-// copy has the hashes of its texts, as copies by older versions do, all leaks
+// copy has the hashes of its strings, as copies by older versions do, all leaks
 // must be those of the whole dump.
 func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	t.Helper()
@@ -552,7 +554,7 @@ func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	return false
 }
 
-// checkUntold checks that no erased text is shown: each unit must be U+FFFD.
+// checkUntold checks that no erased string is shown: each unit must be U+FFFD.
 func checkUntold(t *testing.T, name string, report map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(report)
@@ -565,8 +567,8 @@ func checkUntold(t *testing.T, name string, report map[string]any) {
 }
 
 // Dumps with leaks of all kinds are stripped: the leaks of a stripped dump must
-// be those of the whole dump, so identities do not depend on any text, or on
-// any other array. Only the cases that need words differ.
+// be those of the whole dump, so identities do not depend on the contents of
+// any string, or of any other array. Only the cases that need words differ.
 func TestStripKeepsLeaks(t *testing.T) {
 	check := func(name string, data []byte) {
 		if got, want := !keepsLeaks(t, name, data), slices.Contains(needWords, name); got != want {
@@ -620,7 +622,8 @@ func TestStripKeepsLeaksOfJVM(t *testing.T) {
 		h.Set(h.Main().Ref, "tid", id)
 		watch := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key",
 			"object description", "long watchUptimeMillis", "long retainedUptimeMillis")
-		// There are so many texts that the report notes their absence.
+		// There are so many strings that the report notes that their contents
+		// are missing.
 		h.Hold("com.example.Texts", "sTexts", h.Duplicates("text", 20).Ref)
 		pool := h.Thread("pool")
 		h.Set(pool.Ref, "tid", 7)
@@ -686,7 +689,7 @@ func restored(data, stripped []byte) []byte {
 	return out
 }
 
-// textOf returns the text of a char[] or byte[]; "" for any other array.
+// textOf returns the string in a char[] or byte[], or "" for any other array.
 func textOf(i item) string {
 	switch i.Type {
 	case hprof.Char:
@@ -705,7 +708,7 @@ func textOf(i item) string {
 	return ""
 }
 
-// forms returns the encodings that a text may have in a dump.
+// forms returns the encodings that a string may have in a dump.
 func forms(text string) [][]byte {
 	var big, little, latin []byte
 	units := utf16.Encode([]rune(text))
@@ -720,8 +723,8 @@ func forms(text string) [][]byte {
 	return all
 }
 
-// No text of an array of an Android dump may occur in the stripped dump, except
-// for texts that are part of a name; no part of a picture may occur.
+// No string in an array of an Android dump may occur in the stripped dump,
+// except for strings that are part of a name; no part of a picture may occur.
 func TestStripTakesTexts(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		t.Run(name, func(t *testing.T) {
@@ -766,7 +769,7 @@ func TestStripTakesTexts(t *testing.T) {
 				}
 			}
 			if len(texts) < 5000 || inNames == 0 || blocks < 10 {
-				t.Errorf("too few cases: %d texts, %d in names, %d blocks", len(texts), inNames, blocks)
+				t.Errorf("too few cases: %d strings, %d in names, %d blocks", len(texts), inNames, blocks)
 			}
 		})
 	}

@@ -7,8 +7,8 @@ import (
 	"unicode/utf16"
 )
 
-// decode returns a text as valid UTF-8 without a byte order mark. PowerShell
-// writes UTF-16 when it redirects the output of a program to a file.
+// decode converts an input to valid UTF-8 and removes a byte order mark.
+// PowerShell writes UTF-16 when it redirects the output of a program to a file.
 func decode(input []byte) []byte {
 	switch {
 	case bytes.HasPrefix(input, []byte{0xff, 0xfe}):
@@ -60,7 +60,7 @@ func detect(input []byte) Form {
 	return Text
 }
 
-// lines yields the lines of a text without their ends.
+// lines yields the lines of an input without their line endings.
 func lines(input []byte) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range bytes.Lines(input) {

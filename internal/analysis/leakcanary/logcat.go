@@ -91,7 +91,7 @@ func (c *collection) readLogcat(input []byte, test string) {
 	var (
 		open    = map[origin]*parser{}
 		order   []origin
-		running = map[string]string{} // tests by pid
+		running = map[string]string{} // running tests by pid
 		last    origin
 	)
 	for line := range lines(input) {

@@ -38,9 +38,9 @@ func (c *collection) add(a *analysis) bool {
 	return true
 }
 
-// identity returns a text that is equal for duplicates of one report: its time
-// or, if the time is missing, its test. It returns "" if the report cannot be
-// distinguished from others.
+// identity returns a string that is equal for duplicates of one report: its
+// time or, if the time is missing, its test. It returns "" if the report cannot
+// be distinguished from others.
 func (a *analysis) identity() string {
 	if a.made == "" && a.test == "" {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// noLeaks is the text that NoLeakAssertionFailedError.throwOnApplicationLeaks
+// noLeaks is the line that NoLeakAssertionFailedError.throwOnApplicationLeaks
 // logs instead of a report if no leaks were found in a heap dump.
 const noLeaks = "Test can keep going: heap analysis found 0 leaks."
 
@@ -116,7 +116,8 @@ func (p *parser) begin(line string) {
 	}
 }
 
-// separate ends a section. The metadata is the last section.
+// separate ends a section. After the metadata, which is the last section, it
+// also ends the report.
 func (p *parser) separate() {
 	p.closeLeak()
 	if p.section != metadata {
@@ -132,7 +133,8 @@ func (p *parser) separate() {
 	p.current = nil
 }
 
-// end ends the output. If a report is incomplete, it is truncated.
+// end handles the end of the output. A report that is still incomplete is
+// truncated.
 func (p *parser) end() {
 	if p.section == none {
 		return

@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// The tests write reports with code of their own, which prints a model in the
+// The tests generate reports with their own code, which prints a model in the
 // same way as HeapAnalysis.kt, LeakTrace.kt and LeakTraceWrapper.kt.
 
 type modelStep struct {
@@ -301,8 +301,8 @@ func randomReports(r *rand.Rand) []modelReport {
 	return reports
 }
 
-// wanted returns the contents that reports must have, computed by rules of the
-// tests' own: the signature and further properties of each leak, sorted.
+// wanted returns the expected contents of reports, computed independently of
+// the package: the signature and further properties of each leak, sorted.
 func wanted(reports []modelReport) map[string]SignedLeak {
 	out := map[string]SignedLeak{}
 	for i := range reports {

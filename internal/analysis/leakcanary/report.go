@@ -67,8 +67,8 @@ type SignedLeak struct {
 	// once. Analyses is the number of reports that contain the leak.
 	Traces   int
 	Analyses int
-	// RetainedBytes is what the objects retain together; it is nil if any of
-	// the reports lacks the size.
+	// RetainedBytes is the number of bytes that the objects retain together; it
+	// is nil if any of the reports lacks the size.
 	RetainedBytes *int64
 	// TraceLines is the leak trace of the first object, at most 1,000 lines.
 	TraceLines []string
@@ -150,7 +150,7 @@ func read(r io.Reader, format Form, most caps) (Report, error) {
 	return report, nil
 }
 
-// sought describes what was searched for and not found.
+// sought describes what was searched for but not found.
 func (c *collection) sought(format Form) string {
 	const marker = `a line "HEAP ANALYSIS RESULT" or "HEAP ANALYSIS FAILED"`
 	switch {

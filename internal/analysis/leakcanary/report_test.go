@@ -24,8 +24,8 @@ func mustRead(t *testing.T, input string, format Form) Report {
 	return report
 }
 
-// A report written by hand in the words of LeakCanary 2.14; @ stands for the
-// zero-width character.
+// This report was written by hand in the wording of LeakCanary 2.14; @ stands
+// for the zero-width character.
 var byHand = strings.ReplaceAll(`====================================
 HEAP ANALYSIS RESULT
 ====================================

@@ -56,7 +56,7 @@ func (l *leak) traceLine(line, trimmed string) bool {
 		l.inTrace, l.suspects = true, sha1.New()
 		l.indent = len(line) - len(strings.TrimLeft(line, " \t"))
 	case trimmed == "":
-		return !l.final // of a logcat of format long
+		return !l.final // in a logcat in format long
 	case l.final && !strings.HasPrefix(line, "\u200b") && !strings.HasPrefix(line, " ") &&
 		!strings.HasPrefix(line, "\t"):
 		return false
@@ -95,7 +95,7 @@ func (l *leak) lines() []string {
 	}
 	oldest := l.omitted % half
 	last := append(slices.Clone(l.last[oldest:]), l.last[:oldest]...)
-	// The note takes the place of a line, so the limit is not exceeded.
+	// The note replaces a line, so the limit is not exceeded.
 	out = append(out, "│ ... "+text.Count(l.omitted+1, "line", "lines")+" omitted ...")
 	return append(out, last[1:]...)
 }
@@ -157,14 +157,15 @@ func className(node string) (string, bool) {
 	return node, false
 }
 
-// typed reports whether the line of an object is complete.
+// typed reports whether the line of an object is complete, including the
+// object's kind.
 func typed(node string) bool {
 	_, ok := className(node)
 	return ok
 }
 
-// joinedName joins the parts of the line of an object. A name does not contain
-// blanks.
+// joinedName joins the parts of a wrapped line of an object. The name contains
+// no blanks, so only the object's kind is preceded by one.
 func joinedName(line, next string) string {
 	if len(line) > maxJoined {
 		return line
@@ -214,7 +215,8 @@ func heldBy(class, name string) string {
 	return class + "." + name
 }
 
-// complete reports whether the trace is complete.
+// complete reports whether the trace ends with the leaking object and its class
+// is known.
 func (l *leak) complete() bool { return l.final && l.class != "" }
 
 // hexDigits matches the digits of a signature.

@@ -39,7 +39,7 @@ func kindOfDescriptor(text string) kind {
 	return object
 }
 
-// field is the line of a field. Its names are stored as numbers.
+// field is a parsed line of a field. Its names are stored as numbers.
 type field struct {
 	renamed, name uint32
 	kind          kind
@@ -60,7 +60,7 @@ func decodeField(b []byte) (field, []byte) {
 	return f, b
 }
 
-// method is the line of a method. Its names are stored as numbers.
+// method is a parsed line of a method. Its names are stored as numbers.
 type method struct {
 	renamed, name, holder uint32
 	obfuscated, original  lines

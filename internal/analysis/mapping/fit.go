@@ -10,7 +10,7 @@ import (
 // Classes that the mapping does not rename are not counted, nor are those of
 // the platform.
 type Fit struct {
-	// Renamed is the number of classes that have another name in the build
+	// Renamed is the number of classes that have a different name in the build
 	// according to the mapping; Found is the number of those that are in the
 	// dump. A dump contains only the classes that were loaded.
 	Renamed, Found int
@@ -173,7 +173,7 @@ func examples(names []string) []string {
 // not be an array.
 func MayBeRenamed(name string) bool { return len(apps([]string{name})) > 0 }
 
-// apps yields, once, each class that does not belong to the platform.
+// apps yields each class that does not belong to the platform, once.
 func apps(classes []string) map[string]bool {
 	names := make(map[string]bool, len(classes))
 	for _, name := range classes {

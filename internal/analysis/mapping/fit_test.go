@@ -58,7 +58,7 @@ func TestFit(t *testing.T) {
 		{"dump of an unobfuscated build", m, plain, "it renames 200 classes, none of which are in the dump"},
 		{"mapping without names", mustRead(t, "# compiler: R8\n"), plain, ""},
 		{"mapping without names, obfuscated dump", mustRead(t, "# compiler: R8\n"), dump, "lacks 50"},
-		{"few classes of other origin", m, []string{"b", "zx", "zy", "zz"}, ""},
+		{"a few classes that are not the app's", m, []string{"b", "zx", "zy", "zz"}, ""},
 		{
 			"additional obfuscated libraries", m,
 			append(slices.Clone(dump), "x.y.zz", "x.y.za0", "qq.ab", "qq.b"), "",

@@ -15,8 +15,9 @@ type Frame struct {
 	// Line is the line in the source, or the original line if the mapping does
 	// not contain that.
 	Line int32
-	// Alternative numbers the possible answers to an ambiguous question, from
-	// 0. Frames of one answer are adjacent; only one of the answers is true.
+	// Alternative is the number, from 0, of the answer to which the frame
+	// belongs, if there are several possible answers. The frames of one answer
+	// are adjacent; only one of the answers is correct.
 	Alternative int32
 }
 
@@ -211,7 +212,7 @@ func spread(e method) bool {
 	return !e.obfuscated.known || e.obfuscated.span() != e.original.span()
 }
 
-// collect makes the frames of all answers.
+// collect builds the frames of all answers.
 func (t *retrace) collect() {
 	for _, a := range t.answers {
 		for begin := 0; begin < len(a.entries); {

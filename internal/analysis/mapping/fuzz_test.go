@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzRead reads arbitrary text. A mapping must translate words of its text
-// only to words of its text, and its memory must be bounded by the size of the
-// text.
+// FuzzRead reads arbitrary input. A mapping must translate words of the input
+// only to words of the input, and its memory must be bounded by the size of the
+// input.
 func FuzzRead(f *testing.F) {
 	for seed := range uint64(5) {
 		f.Add([]byte(wild(seed)))
@@ -54,17 +54,17 @@ func checkBounds(t *testing.T, m *Mapping, data []byte) {
 		t.Errorf("got %d classes, %d fields, %d methods and %d warnings from %d lines", m.Classes, m.Fields, m.Methods,
 			len(m.Warnings), lines)
 	}
-	// The names cannot be longer than the text: each name is in the text,
+	// The names cannot be longer than the input: each name is in the input,
 	// possibly as an escape, which is longer than the decoded name.
 	if m.names.text.Len() > len(data) {
-		t.Errorf("names take %d bytes, but the text has only %d", m.names.text.Len(), len(data))
+		t.Errorf("names take %d bytes, but the input has only %d", m.names.text.Len(), len(data))
 	}
 	members := 0
 	for _, c := range m.classes {
 		members += len(c.members)
 	}
 	if members > 3*len(data) {
-		t.Errorf("members take %d bytes for a text of %d bytes", members, len(data))
+		t.Errorf("members take %d bytes for an input of %d bytes", members, len(data))
 	}
 	for _, w := range m.Warnings {
 		if len(w.Error()) > 1<<10 || strings.ContainsAny(w.Error(), "\n\x1b") {
@@ -93,7 +93,7 @@ func checkFrames(t *testing.T, m *Mapping, data []byte, class, name string) {
 	}
 }
 
-// questions returns the first words of a text, few enough to try all pairs.
+// questions returns the first words of an input, few enough to try all pairs.
 func questions(text string) []string {
 	words := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\n\r:(),\"{}", c) })
 	return append(words[:min(len(words), 24)], "", "a", "[]")

@@ -22,7 +22,7 @@ const (
 func (v version) String() string { return strconv.Itoa(int(v)/10) + "." + strconv.Itoa(int(v)%10) }
 
 // parseVersion parses a version such as "2.2". As in R8, "none", "experimental"
-// and other words mean that the text has no version.
+// and other words mean that the mapping has no version.
 func parseVersion(text string) version {
 	before, behind, _ := strings.Cut(text, ".")
 	major, err := strconv.Atoi(before)
@@ -69,9 +69,9 @@ func (r *reading) set(to *string, value []byte) {
 	}
 }
 
-// information reads a comment in braces, which belongs to the line above it. If
-// a later version than the text declares introduced this kind of comment, it is
-// ignored like an ordinary comment (doc/retrace.md).
+// information reads a comment in braces, which belongs to the line above it. A
+// kind of comment that was introduced later than the version that the mapping
+// declares is ignored like an ordinary comment (doc/retrace.md).
 func (r *reading) information(text []byte) {
 	var i info
 	if !i.parse(text) {
@@ -110,7 +110,7 @@ func (r *reading) synthesized(since version) {
 	}
 }
 
-// isFile reports whether text can be printed as the name of a file.
+// isFile reports whether a string can be printed as the name of a file.
 func isFile(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' || c == 0x7f {
@@ -159,7 +159,7 @@ func (i *info) set(key, value []byte) {
 	}
 }
 
-// token reads a key or a simple value: a quoted text, or a word. Escapes are
+// token reads a key or a simple value: a quoted string, or a word. Escapes are
 // decoded.
 func token(text []byte) (value, rest []byte, ok bool) {
 	if len(text) == 0 {
@@ -183,8 +183,8 @@ func token(text []byte) (value, rest []byte, ok bool) {
 	return text[:end], trim(text[end:]), true
 }
 
-// unescaped decodes the escapes of JSON. Few lines contain an escape: names
-// with letters beyond ASCII may, and R8 never escapes $.
+// unescaped decodes the escapes of JSON. Few lines contain an escape: only
+// names with non-ASCII letters may, and R8 never escapes $.
 func unescaped(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text

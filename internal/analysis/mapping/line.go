@@ -17,7 +17,7 @@ func (l lines) has(line int32) bool { return l.known && l.from <= line && line <
 // span returns the number of lines in the range.
 func (l lines) span() int64 { return int64(l.to) - int64(l.from) + 1 }
 
-// member is the line of a field or of a method. It shares the bytes of the
+// member is a parsed line of a field or of a method. It shares the bytes of the
 // line.
 type member struct {
 	// obfuscated and original are ranges of line numbers; fields have no
@@ -143,7 +143,7 @@ func parseNumber(text []byte) (n int32, rest []byte, ok bool) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isName reports whether text can be the name of a class or a member.
+// isName reports whether a string can be the name of a class or a member.
 // Obfuscators use letters of all alphabets, but not the separators that
 // structure a line.
 func isName(text []byte) bool {
@@ -166,8 +166,8 @@ var notName = func() (table [256]bool) {
 	return table
 }()
 
-// isType reports whether text can be the name of a type. The names of arrays
-// contain brackets.
+// isType reports whether a string can be the name of a type. The names of
+// arrays contain brackets.
 func isType(text []byte) bool {
 	for bytes.HasSuffix(text, brackets) {
 		text = text[:len(text)-len(brackets)]

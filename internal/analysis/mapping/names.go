@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// names stores each name once, in one text, and numbers the names from 1. A
-// name has no string or map entry of its own, because a mapping has millions of
-// names.
+// names stores each name once, in a single string, and numbers the names from
+// 1. A name has no string or map entry of its own, because a mapping has
+// millions of names.
 type names struct {
 	text strings.Builder
 	// ends holds the end of each name in text; a name begins at the end of the
@@ -26,7 +26,7 @@ func newNames() *names {
 
 func (n *names) len() int { return len(n.ends) }
 
-// name returns the name with the given number. The result is a part of the
+// name returns the name with the given number. The result is a substring of
 // text, not a copy.
 func (n *names) name(id uint32) string {
 	if id == 0 {

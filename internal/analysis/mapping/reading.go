@@ -29,7 +29,7 @@ type caps struct {
 
 // Read reads a mapping.txt to its end. Lines that cannot be parsed, or that are
 // longer than 256 KiB, are reported in Warnings. It returns an error, including
-// the line, for a text without a single line of a mapping; for more than a
+// the line, for an input without a single line of a mapping; for more than a
 // gigabyte, 4 million classes or 32 million names; and if r fails.
 func Read(r io.Reader) (*Mapping, error) {
 	return read(r, caps{line: maxLine, text: maxText, classes: maxClasses, names: maxNames})
@@ -62,7 +62,8 @@ type reading struct {
 	// or 0 if there is no such line.
 	version version
 	header  bool
-	// open is true if there is a class above; its members are collected here.
+	// open is true while the lines of a class are being read; the members of
+	// the class are collected here.
 	open            bool
 	current         class
 	fields, methods []byte

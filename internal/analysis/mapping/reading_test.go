@@ -77,7 +77,7 @@ func TestNoMapping(t *testing.T) {
 	}
 }
 
-// TestReaders uses readers that return the text in pieces or fail.
+// TestReaders uses readers that return the input in pieces or fail.
 func TestReaders(t *testing.T) {
 	text := wild(3)
 	m, err := Read(iotest.OneByteReader(strings.NewReader(text)))
@@ -92,7 +92,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestCaps checks the limit of everything that a hostile text could contain in
+// TestCaps checks the limit of everything that a hostile input could contain in
 // unlimited numbers.
 func TestCaps(t *testing.T) {
 	most := caps{line: 64, text: 1000, classes: 3, names: 9}
@@ -179,7 +179,7 @@ A -> a2:
 	}
 }
 
-// TestVersions checks that metadata is ignored if the version that the text
+// TestVersions checks that metadata is ignored if the version that the mapping
 // declares does not include it.
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]bool{
@@ -230,8 +230,8 @@ func bulk(size int) string {
 	return b.String()
 }
 
-// TestMemory checks that a mapping takes less memory than its text, and a
-// bounded multiple of the text's size for hostile texts with many classes and
+// TestMemory checks that a mapping takes less memory than its file has bytes,
+// and a bounded multiple of the size of hostile inputs with many classes and
 // names.
 func TestMemory(t *testing.T) {
 	var classes, names strings.Builder

@@ -1,6 +1,6 @@
 // Package query selects objects by the values of their fields: `state=CLOSED`
 // or `total>100`, compared according to the type of the field. It works on
-// unredacted texts; the caller must redact them if necessary.
+// unredacted strings; the caller must redact them if necessary.
 package query
 
 import (
@@ -74,10 +74,11 @@ func (e *ValueError) Error() string {
 
 // test is a comparison that is compiled for fields of one type.
 type test struct {
-	// passes reports whether the value of a field passes; it is nil if texts
-	// are compared.
+	// passes reports whether the value of a field passes; it is nil if the
+	// contents of Strings are compared.
 	passes func(heap.FieldValue) bool
-	// text is the text with which a referenced String is compared.
+	// text is the string that the contents of a referenced String are compared
+	// with.
 	text string
 }
 
@@ -99,7 +100,7 @@ func (c Comparison) testOf(t hprof.Type, idSize int) (test, error) {
 	return c.integerTest(t, 8*t.Size(idSize))
 }
 
-// equal compares a value by its printed form.
+// equal returns a test that compares a value by its printed form.
 func (c Comparison) equal(text string) test {
 	return test{passes: func(v heap.FieldValue) bool { return (v.Text == text) == (c.Operator == "=") }}
 }
@@ -130,8 +131,8 @@ func parseID(s string) (hprof.ID, bool) {
 	return hprof.ID(id), err == nil
 }
 
-// quoted returns the text between double quotes, which are needed for a text
-// that looks like null or like an ID.
+// quoted returns the string between double quotes, which are needed for a
+// string that looks like null or like an ID.
 func quoted(s string) (string, bool) {
 	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return "", false

@@ -27,11 +27,11 @@ const mostFields = 1 << 10
 type Selection struct {
 	// Objects are the objects that pass all comparisons, in the given order.
 	Objects []heap.Object
-	// Unread is the number of Strings whose text is not in the dump. Such a
-	// String is neither equal to a text nor different from it.
+	// Unread is the number of Strings whose contents are not in the dump. Such
+	// a String is neither equal to a string nor different from it.
 	Unread int
-	// Text reports, for each comparison by its index, whether it compares texts
-	// of Strings.
+	// Text reports, for each comparison by its index, whether it compares the
+	// contents of Strings.
 	Text []bool
 }
 
@@ -76,7 +76,7 @@ type testKey struct {
 }
 
 // pending is an object that passes a comparison if a String, or the name of an
-// enum constant, has the right text.
+// enum constant, has the right contents.
 type pending struct {
 	object, text heap.Object
 	constant     bool
@@ -98,7 +98,7 @@ type selector struct {
 	pending [][]pending
 }
 
-// visit compares one object, except for the texts of Strings.
+// visit compares one object, except for the contents of Strings.
 func (s *selector) visit(r *heap.Record) error {
 	if s.fields == nil {
 		s.fields = []string{}
@@ -141,7 +141,7 @@ func (s *selector) test(i int, of hprof.Type) (t test, err error) {
 }
 
 // apply reports whether a value passes, as far as this can be determined before
-// texts are read.
+// the contents of Strings are read.
 func (s *selector) apply(i int, t test, o heap.Object, v heap.FieldValue) bool {
 	if t.passes != nil {
 		return t.passes(v)
@@ -179,7 +179,7 @@ func (s *selector) nameConstants(ctx context.Context, list []pending) error {
 	return err
 }
 
-// compareTexts applies a comparison to the referenced texts.
+// compareTexts applies a comparison to the contents of the referenced Strings.
 func (s *selector) compareTexts(ctx context.Context, i int, result *Selection) error {
 	t, of := s.tests[testKey{i, hprof.Object}]
 	if !of || t.passes != nil {

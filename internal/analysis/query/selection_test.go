@@ -81,7 +81,8 @@ func shop(r *rand.Rand, h *hproftest.Heap) (carts []cart) {
 	return carts
 }
 
-// asked returns a random comparison, with its meaning for a cart.
+// asked returns a random comparison, and a function that reports whether a cart
+// passes it.
 func asked(r *rand.Rand, carts []cart, ids hproftest.IDs) (string, func(*cart) bool) {
 	like := &carts[r.IntN(len(carts))]
 	integers := map[string]func(*cart) int64{
@@ -220,7 +221,7 @@ func load(t *testing.T, data []byte) *heap.Graph {
 	return g
 }
 
-// TestSelectStripped checks that a comparison with a stripped text has an
+// TestSelectStripped checks that a comparison with a stripped String has an
 // unknown result unless the lengths differ.
 func TestSelectStripped(t *testing.T) {
 	t.Parallel()
@@ -237,7 +238,7 @@ func TestSelectStripped(t *testing.T) {
 		}
 		for _, filler := range []byte{0, '?'} {
 			g := load(t, withoutTexts(t, data, filler))
-			for _, name := range []string{"closed", "nobody", "a", "a text of another length"} {
+			for _, name := range []string{"closed", "nobody", "a", "a string of another length"} {
 				for _, op := range []string{"=", "!="} {
 					s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Cart"),
 						[]query.Comparison{{Field: "name", Operator: op, Value: name}})
@@ -268,7 +269,8 @@ func TestSelectStripped(t *testing.T) {
 	}
 }
 
-// withoutTexts replaces all characters with a filler, as strippers do.
+// withoutTexts replaces all characters of Strings with a filler, as strippers
+// do.
 func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 	t.Helper()
 	header, records, err := hproftest.Parse(dump)
@@ -280,8 +282,8 @@ func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 		if r.Sub != hprof.SubPrimitiveArray {
 			continue
 		}
-		// In the dump, the text follows a tag, the ID, a serial number, the
-		// length and the type (hprof.md).
+		// In the dump, the characters follow a tag, the ID, a serial number,
+		// the length and the type (hprof.md).
 		at := r.Offset + 1 + header.IDSize + 4 + 4
 		data := out[at+1:][:len(r.Data)]
 		for i := range data {
@@ -295,7 +297,7 @@ func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
 }
 
 // TestSelectErrors checks that an impossible field or value results in an
-// error, not in an empty answer.
+// error, not in an empty result.
 func TestSelectErrors(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Java(1)

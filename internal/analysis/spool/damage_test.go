@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// symbol is the length of the longest text that one symbol of deflate can
+// symbol is the maximum number of bytes that one symbol of deflate can
 // represent (RFC 1951, 3.2.5): if the input ends inside a symbol, the outputs
 // of two decoders may differ by that much.
 const symbol = 258

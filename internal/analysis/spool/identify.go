@@ -14,7 +14,7 @@ import (
 const IdentifySize = 64 << 10
 
 // Identify describes a file by its first bytes if leakgate writes or reads such
-// files, or if the file is of another well-known kind. The description also
+// files, or if the file has another well-known format. The description also
 // names the command that reads the file. Identify returns "" for any other
 // file, such as text.
 func Identify(head []byte) string {
@@ -76,7 +76,7 @@ func recording(head []byte) string {
 		return "samples.ndjson, the samples of a run: judge them with `leakgate replay`"
 	case "leakgate.run":
 		return "run.json, the record of a run: pass its directory to `leakgate report` or `leakgate diff`"
-	case "leakgate.summary": // represents a heap dump
+	case "leakgate.summary": // describes a heap dump, not a run
 		return ""
 	default:
 		return fmt.Sprintf("a file that leakgate wrote (%s)", schema)

@@ -28,8 +28,8 @@ func packed(t testing.TB, data []byte) []byte {
 	return b.Bytes()
 }
 
-// The system's program and Open must unpack Pack's output completely; if its
-// end is missing, they must report it as incomplete.
+// The system's program and Open must unpack Pack's output completely; output
+// whose end is missing must be reported as incomplete.
 func TestPack(t *testing.T) {
 	for _, n := range []int{1, 1000, 128 << 10, 128<<10 + 1, packWindow + 12345, 3*packWindow + 7} {
 		data := dumpLike(n)

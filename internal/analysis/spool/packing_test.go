@@ -75,7 +75,7 @@ func zstded(t testing.TB, checksum bool, parts ...[]byte) []byte {
 	return b.Bytes()
 }
 
-// program packs data with a program of the system.
+// program packs data with a program that is installed on the system.
 func program(t *testing.T, data []byte, name string, args ...string) []byte {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {

@@ -85,8 +85,8 @@ func (w *world) label(p trace.Path) string {
 	return text
 }
 
-// rootLabel returns a text that sorts like roots: threads first, then the names
-// of the kinds in reverse order.
+// rootLabel returns a string that sorts like roots: threads first, then the
+// names of the kinds in reverse order.
 func (w *world) rootLabel(r trace.Root) string {
 	order := "1"
 	if r.Kind == hprof.SubRootThreadObject {
@@ -148,8 +148,8 @@ func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 				if _, known := best[e.To]; known || e.Low {
 					return
 				}
-				// To find the first names of the next objects, the first names
-				// of each object are sufficient.
+				// The names that come first for the next object extend those
+				// that come first for this object.
 				next[e.To] = append(next[e.To], best[o][0]+w.edgeLabel(e))
 			})
 		}

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Fingerprint is Shark's identifier of a leak: a SHA-1 in lowercase hex. The
-// hash covers the suspect references without separators, each as the class of
-// its object and the name of its field (LeakTrace.signature); for a leak of the
-// platform, it covers the text of the leak's pattern. The fingerprint changes
-// when a compiler renumbers its lambdas: see Key.
+// Fingerprint returns Shark's identifier of a leak: a SHA-1 in lowercase hex.
+// The hash covers the suspect references without separators, each as the class
+// of its object and the name of its field (LeakTrace.signature); for a leak of
+// the platform, it covers the leak's pattern (Pattern.String). The fingerprint
+// changes when a compiler renumbers its lambdas: see Key.
 func (t *Trace) Fingerprint() string {
 	var text strings.Builder
 	if t.Matcher != nil {
@@ -38,7 +38,8 @@ func (t *Trace) omits() bool {
 // hex digits of the SHA-256 of KeyText.
 func (t *Trace) Key() string { return KeyOf(t.KeyText()) }
 
-// KeyOf returns the key of a text that is the same from build to build.
+// KeyOf returns the key computed from a string that is the same from build to
+// build.
 func KeyOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:20])
@@ -142,9 +143,9 @@ func parts(hierarchy []string, elements []Element) int {
 type change struct {
 	from *regexp.Regexp
 	to   string
-	// parts are texts such that every affected name contains at least one of
-	// them: searching for them is faster than matching the expression. If parts
-	// is empty, the expression is always matched.
+	// parts are substrings such that every affected name contains at least one
+	// of them: searching for them is faster than matching the expression. If
+	// parts is empty, the expression is always matched.
 	parts []string
 }
 
@@ -189,7 +190,7 @@ var classChanges = []change{
 	{regexp.MustCompile(`^((?:sun|jdk\.internal)\.reflect\.Generated[A-Za-z]+Accessor)\d+`), "$1",
 		[]string{".reflect.Generated"}},
 	// Libraries that generate classes append a hash of the class or a random
-	// text to its name.
+	// string to its name.
 	{regexp.MustCompile(`(\$\$[A-Za-z]+CGLIB)\$\$[0-9a-f]+`), "$1", []string{"CGLIB$$"}},
 	{regexp.MustCompile(`(\$(?:ByteBuddy|HibernateProxy|MockitoMock))\$[A-Za-z0-9]+`), "$1",
 		[]string{"ByteBuddy$", "HibernateProxy$", "MockitoMock$"}},
@@ -197,7 +198,7 @@ var classChanges = []change{
 	{regexp.MustCompile(`\$\d+`), "$$#", []string{"$"}},
 }
 
-// changing contains texts such that every name that may change contains at
+// changing contains substrings such that every name that may change contains at
 // least one of them.
 var changing = []string{
 	"Synthetic", "Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$",

@@ -177,14 +177,14 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 	return nil
 }
 
-// bounded returns the time limit for each result.
+// bounded returns a context with the time limit for each result.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// sampleDumps are whole dumps of random heaps.
+// sampleDumps returns whole dumps of random heaps.
 func sampleDumps(tb testing.TB, n int) (dumps [][]byte) {
 	tb.Helper()
 	for seed := range uint64(n) {
@@ -334,8 +334,8 @@ func TestSharedChain(t *testing.T) {
 	}
 }
 
-// TestAllOfAList: if each node of a list is a target, all other nodes must be
-// attributed to the first node.
+// TestAllOfAList checks that, if each node of a list is a target, all other
+// nodes are attributed to the first node.
 func TestAllOfAList(t *testing.T) {
 	const links = 50000
 	h := hproftest.Java(1)

@@ -17,7 +17,8 @@ func (s Status) String() string { return [...]string{"UNKNOWN", "NO", "YES"}[s] 
 
 // Inspection is the result of inspecting the class and the fields of one
 // object. An object may have reasons for both statuses; Labels are facts that
-// help the reader of a trace. All texts come from the dump and are not escaped.
+// help the reader of a trace. All strings come from the dump and are not
+// escaped.
 type Inspection struct {
 	Leaking, NotLeaking, Labels []string
 }

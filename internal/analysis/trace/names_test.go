@@ -86,7 +86,8 @@ var stable = []struct{ name, want string }{
 	{"com.shop.Foo$MockitoMock$1234567", "com.shop.Foo$MockitoMock"},
 }
 
-// names are names that a programmer chose, or that are the same in each build.
+// names lists names that a programmer chose, or that are the same in each
+// build.
 var names = []string{
 	"com.shop.Foo", "com.shop.Foo$Bar", "A1$B2", "com.shop2.Foo3", "com.shop.R$id", "com.shop.Foo[]", "int[]",
 	"byte[][]", "",
@@ -233,6 +234,6 @@ func FuzzStable(f *testing.F) {
 	})
 }
 
-// plainStart returns the packages and the outermost class in a name, or a part
+// plainStart matches the packages and the outermost class in a name, or a part
 // of these.
 var plainStart = regexp.MustCompile(`^(?:[a-ik-z]+\.)*[A-Z][a-z]*`)

@@ -403,9 +403,9 @@ func (r *Reader) Owner(o heap.Object, e Edge) string {
 	return r.graph.Class(o)
 }
 
-// Field returns the name of a field. For other references, it returns the text
-// that stands for them in a fingerprint, which is the same for all elements of
-// arrays and collections.
+// Field returns the name of a field. For other references, it returns the
+// string that represents them in a fingerprint, which is the same for all
+// elements of arrays and collections.
 func (r *Reader) Field(o heap.Object, e Edge) string {
 	switch e.Kind {
 	case FieldEdge, StaticEdge:

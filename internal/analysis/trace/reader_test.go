@@ -461,7 +461,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestPatterns checks the texts from which fingerprints of library leaks are
+// TestPatterns checks the strings from which fingerprints of library leaks are
 // computed (ReferencePattern.kt).
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {

@@ -137,7 +137,7 @@ func (s *Search) ends(o heap.Object) bool {
 	return s.left == 0
 }
 
-// Targets lists the objects to search for.
+// Targets returns the objects to search for.
 func (s *Search) Targets() []heap.Object { return s.targets }
 
 // Close releases the memory. It may be called twice.

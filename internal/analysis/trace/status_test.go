@@ -278,7 +278,7 @@ func TestFingerprints(t *testing.T) {
 		}
 	}
 	if l := of(long, "field3c"); len(l.Traces) != 2 || l.Fingerprint() != first.Fingerprint() {
-		t.Errorf("two objects in the same place give a leak with %d traces, want 2", len(l.Traces))
+		t.Errorf("two objects in the same place result in a leak with %d traces, want 2", len(l.Traces))
 	}
 	sum := sha1.Sum([]byte("Class1field1Class2field2"))
 	if want := hex.EncodeToString(sum[:]); first.Fingerprint() != want {

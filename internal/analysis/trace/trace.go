@@ -66,8 +66,8 @@ type Describe struct {
 	// Plain is a quick check whether the status of an object is unknown; if it
 	// is nil, Inspect is called instead.
 	Plain func(heap.Object) bool
-	// Text returns the text of a string. It returns false for other objects,
-	// and if the text cannot be read.
+	// Text returns the contents of a string. It returns false for other
+	// objects, and if the contents cannot be read.
 	Text func(heap.Object) (string, bool)
 	// Prepare is called once with the keys of maps before Text is called for
 	// them; it may be nil.
@@ -287,8 +287,8 @@ var rootWords = map[hprof.SubTag]string{
 	hprof.SubRootThreadObject: "Thread object", hprof.SubRootJNIMonitor: "Root JNI monitor",
 }
 
-// Description returns the description of a kind of root that leak traces show.
-// Shark does not describe the virtual machine's own roots.
+// Description returns the description of a kind of root, as shown in leak
+// traces. Shark does not describe the virtual machine's own roots.
 func (r Root) Description() string {
 	if words, ok := rootWords[r.Kind]; ok {
 		return words

@@ -179,7 +179,7 @@ func TestCutTree(t *testing.T) {
 		last = list[0]
 		objects += last.Objects
 		if deepest++; last.Targets != 1 || len(list) != 1 {
-			t.Fatalf("%d branches, the first with %d targets; want one with one", len(list), last.Targets)
+			t.Fatalf("%d branches, the first with %d targets; want 1 branch with 1 target", len(list), last.Targets)
 		}
 	}
 	if !last.Cut || last.Own != 1 || deepest > 1100 || objects < 2*pairs {
@@ -291,7 +291,7 @@ func (s *shelf) table(class string, fields ...string) hproftest.Ref {
 	return s.Objects(s.Class(class), list...)
 }
 
-// collection creates a collection of any class that Java has.
+// collection creates a collection of a random Java collection class.
 func (s *shelf) collection() hproftest.Ref {
 	type f = hproftest.Fields
 	hashMap := func(name string) hproftest.Ref {

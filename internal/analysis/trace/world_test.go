@@ -70,8 +70,8 @@ func load(tb testing.TB, h *hproftest.Heap, form hproftest.Form, rules trace.Rul
 	return w
 }
 
-// numbers returns a Rules.Number that knows no values; it replaces one that
-// reads the dump.
+// numbers is a Rules.Number for which every value is unknown; it replaces one
+// that reads the dump.
 func numbers(heap.Object, trace.Member) (int64, bool) { return 0, false }
 
 // object returns the object for a Ref, a Thread or a *Class.
@@ -282,7 +282,7 @@ func (d *dice) pairs() (list []hproftest.Ref) {
 	return list
 }
 
-// wire sets fields, also to objects that are created later.
+// wire sets fields, including references to objects that are created later.
 func (d *dice) wire() {
 	for _, m := range d.made {
 		// Several fields may lead to one object.
@@ -329,7 +329,7 @@ func (d *dice) root() {
 	}
 }
 
-// known holds the special references in random heaps.
+// known returns the rules for the special references in random heaps.
 func known() trace.Rules {
 	field := func(class, name string, ignored bool) trace.Matcher {
 		return trace.Matcher{

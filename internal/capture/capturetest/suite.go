@@ -142,8 +142,8 @@ func (s *suite) failed(t *testing.T, what string, err, kind error) {
 	}
 }
 
-// eventually waits until a condition is true that becomes true shortly after a
-// call has returned.
+// eventually waits for a condition that becomes true shortly after a call has
+// returned.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {

@@ -32,7 +32,7 @@ func selected(t *testing.T, addr, serial string) capture.Device {
 	return d
 }
 
-// phones returns simulated phones, with both kinds of adbd.
+// phones lists simulated phones, one with each kind of adbd.
 var phones = map[string]struct {
 	api     int
 	options capturetest.Options
