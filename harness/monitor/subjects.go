@@ -133,8 +133,8 @@ func (w *subjects) setLevel(x *subject, probe capture.Probe) {
 	}
 }
 
-// identity returns an event that records which life a process has from now on
-// and how it is read.
+// identity returns an event that records the present life of a process and how
+// the process is read.
 func (w *subjects) identity(x *subject, event, text string) record.Event {
 	e := w.processEvent(x.Account, event, text)
 	e.Start, e.Source, e.Reasons = x.Start, string(x.probe.Level.Source), x.probe.Reasons()

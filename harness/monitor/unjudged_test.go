@@ -13,7 +13,7 @@ import (
 )
 
 // A run in which one process has no verdict does not pass, whatever the results
-// of the others. The run reports which process this is, why it has no verdict
+// of the other processes. The run reports which process has no verdict, why,
 // and what to do.
 func TestUnjudgedRunIsNotGreen(t *testing.T) {
 	dying := func(name string, after, down time.Duration) androidsim.ProcessSpec {

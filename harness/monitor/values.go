@@ -56,7 +56,8 @@ const (
 	maxObjectName = 40
 )
 
-// objects returns the counts of a block, with printable names.
+// objects returns the object counts of a block of dumpsys meminfo, with
+// printable names.
 func objects(counts map[string]int64) map[string]int64 {
 	if len(counts) == 0 {
 		return nil
@@ -70,7 +71,8 @@ func objects(counts map[string]int64) map[string]int64 {
 	return out
 }
 
-// triState converts an answer; the result is nil if the answer is unknown.
+// triState converts an answer to a pointer to a bool, or to nil if the answer
+// is unknown.
 func triState(a dumpsys.Answer) *bool {
 	switch a {
 	case dumpsys.Yes:

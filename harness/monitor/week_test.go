@@ -91,7 +91,7 @@ func (c *canned) list(command string) {
 	c.print("\n%s total\n%d\n\n%s end\n", m, c.processes+1, m)
 }
 
-// parts answers the parts of a joined command line one by one.
+// parts responds to the parts of a joined command line, one after another.
 func (c *canned) parts(command string) {
 	at := labelled.FindAllStringSubmatchIndex(command, -1)
 	for i, m := range at {

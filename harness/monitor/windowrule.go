@@ -96,7 +96,7 @@ type foundTest struct {
 	on   []*checkedTest
 }
 
-// watch returns a finder for the tests in an output, or nil if there is no
+// watch returns a tracker for the tests in an output, or nil if there is no
 // rule.
 func (r *WindowRule) watch(ctx context.Context, st Env, serials ...string) *foundTests {
 	if r == nil || st.Live == nil {
@@ -187,8 +187,9 @@ func (q *checkQueue) readAndClose(t *checkedTest, outcome string) {
 	q.close(t, outcome, "")
 }
 
-// finish closes open tests and waits until all tests are checked. Tests that
-// end together with the output are read while the app may still be running.
+// finish closes open tests and waits until all tests are checked. For tests
+// that end together with the output, the processes are read while the app may
+// still be running.
 func (f *foundTests) finish() {
 	if f == nil {
 		return

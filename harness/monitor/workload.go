@@ -26,7 +26,8 @@ type Workload interface {
 	Run(ctx context.Context, env Env) (record.Workload, error)
 }
 
-// Env is the environment of a workload.
+// Env is what a run passes to a workload: the devices, and the functions and
+// channels for communicating with the run.
 type Env struct {
 	Devices []capture.Device
 	// Dir is the run directory.

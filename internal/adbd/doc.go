@@ -15,6 +15,7 @@
 // The rules are from AOSP's packages/modules/adb (system/core/adb up to Android
 // 11): OVERVIEW.TXT and SERVICES.TXT (smart socket), protocol.txt (transport),
 // SYNC.TXT and daemon/file_sync_service.cpp (sync), shell_protocol.h and
-// daemon/shell_service.cpp (shell), and transport.cpp (lists and error texts);
-// and from the answers of Debian's release 29.0.6, with which the tests run.
+// daemon/shell_service.cpp (shell), and transport.cpp (lists and error
+// messages); and from the responses of Debian's adb 29.0.6, with which the
+// tests run.
 package adbd

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Requests and answers of the sync protocol (file_sync_protocol.h).
+// Requests and responses of the sync protocol (file_sync_protocol.h).
 const (
 	syncStat  = "STAT"
 	syncStat2 = "STA2"
@@ -29,12 +29,12 @@ const (
 	syncDent  = "DENT"
 	syncDent2 = "DNT2"
 
-	// maxSyncPath and maxSyncData are a phone's own limits, in bytes.
+	// maxSyncPath and maxSyncData are the limits of a real phone, in bytes.
 	maxSyncPath = 1024
 	maxSyncData = 64 << 10
 )
 
-// errSyncEnd ends a session without an answer, at the peer's request.
+// errSyncEnd ends a session without a response, at the peer's request.
 var errSyncEnd = errors.New("end of the sync session")
 
 // syncFailure is an error that is sent to the peer. It ends the session, as on

@@ -28,7 +28,7 @@ func (s *tape) Close() error                { return nil }
 
 func modernSync() syncService { return syncService{stat64: true, list64: true} }
 
-// playSync runs a session and returns the phone's answers.
+// playSync runs a session and returns the phone's responses.
 func playSync(svc syncService, phone Phone, requests ...string) string {
 	s := &tape{in: strings.NewReader(strings.Join(requests, ""))}
 	svc.run(context.Background(), phone, s)
@@ -279,7 +279,7 @@ func TestAnnouncedSizes(t *testing.T) {
 }
 
 // FuzzSync simulates a hostile client. A second parser of its requests
-// determines which answers may arrive, and in which order.
+// determines which responses may arrive, and in which order.
 func FuzzSync(f *testing.F) {
 	f.Add([]byte(ask("STAT", "/f")+ask("STA2", "/f")+ask("LST2", "/x")+ask("LIST", "/")+ask("LIS2", "/")+
 		ask("QUIT", "")), true)
@@ -301,7 +301,7 @@ func FuzzSync(f *testing.F) {
 	})
 }
 
-// checkAnswers compares requests and answers one by one.
+// checkAnswers compares requests and responses one by one.
 func checkAnswers(in, out []byte, modern bool) error {
 	for len(out) > 0 {
 		id, n, rest, ok := cutMessage(in)
@@ -337,7 +337,7 @@ func cutMessage(b []byte) (id string, n uint32, rest []byte, ok bool) {
 	return string(b[:4]), binary.LittleEndian.Uint32(b[4:]), b[8:], true
 }
 
-// cutAnswer removes the answer to one request from the beginning of out.
+// cutAnswer removes the response to one request from the beginning of out.
 func cutAnswer(id string, out []byte, modern bool) ([]byte, error) {
 	fixed := map[string]int{"STAT": 16, "STA2": 72, "LST2": 72, "SEND": 8}
 	if !modern && slices.Contains([]string{"STA2", "LST2", "LIS2"}, id) {

@@ -23,8 +23,8 @@ import (
 //
 // Byte counts refer to the bytes that the device's side sends, over all
 // connections of the line together: packets of the transport protocol for a
-// Daemon, answers of the smart socket for a Server. Times are real times, even
-// if the phone's clock is faster.
+// Daemon, smart-socket responses for a Server. Times are real times, even if
+// the phone's clock is faster.
 type Line struct {
 	// faulty reports whether any fault is active.
 	faulty atomic.Bool
@@ -38,10 +38,12 @@ type Line struct {
 // lineFault is one fault of a Line. All fields except ended are guarded by
 // Line.mu.
 type lineFault struct {
-	// kind selects the fault; each field below is used only by some kinds.
+	// kind selects the fault; each field below is used only by some types of
+	// faults.
 	kind lineKind
-	// left is how much may still pass: the number of bytes until the cut or the
-	// next garbled byte, or the number of services until the cut.
+	// left is how much may still pass: the number of bytes until the
+	// interruption or the next garbled byte, or the number of services until
+	// the interruption.
 	left int64
 	// every is the value to which left is reset, or 0 for a fault that occurs
 	// once.
@@ -111,10 +113,10 @@ func (l *Line) InterruptEvery(n int64) (end func()) {
 
 // InterruptAtOpen interrupts a connection once, when the peer opens the n-th
 // service after the call, counting from 1. A service is a shell or a file
-// session or, for a Daemon, an OPEN packet. The peer receives no answer to it,
-// and all other streams of the connection are interrupted too. InterruptAtOpen
-// has no effect if another Wire wraps the line's connections, because the line
-// then cannot detect services.
+// session or, for a Daemon, an OPEN packet. The peer receives no response to
+// it, and all other streams of the connection are interrupted too.
+// InterruptAtOpen has no effect if another Wire wraps the line's connections,
+// because the line then cannot detect services.
 func (l *Line) InterruptAtOpen(n int) (end func()) {
 	return l.start(&lineFault{kind: lineInterruptAtOpen, left: int64(max(n, 1))})
 }

@@ -288,7 +288,7 @@ func TestLineConcurrency(t *testing.T) {
 	}
 }
 
-// A line at the in-memory Server breaks in the middle of an answer and when a
+// A line at the in-memory Server breaks in the middle of a response and when a
 // service is opened.
 func TestLineAtServer(t *testing.T) {
 	expectNoGoroutines(t)
@@ -331,7 +331,7 @@ func TestLineAtServer(t *testing.T) {
 func TestLineAtDaemon(t *testing.T) {
 	for name, c := range map[string]struct {
 		start func(l *Line) func()
-		// dies checks that the connection ends before the answer.
+		// dies checks that the connection ends before any response arrives.
 		dies bool
 	}{
 		"none":    {func(*Line) func() { return func() {} }, false},

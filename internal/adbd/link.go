@@ -16,8 +16,8 @@ const (
 	// maxStreams bounds the number of open streams of one server.
 	maxStreams = 1024
 
-	// The kinds of AUTH: the device sends a token; the host answers with
-	// signatures and finally with its public key.
+	// The types of AUTH messages: the device sends a token; the host responds
+	// with signatures and finally with its public key.
 	authToken     = 1
 	authSignature = 2
 	authTokenSize = 20

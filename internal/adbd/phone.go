@@ -78,7 +78,7 @@ const (
 	StateUnauthorized = "unauthorized"
 )
 
-// The features that affect how this package answers.
+// The features that affect how this package responds.
 const (
 	// FeatureShell is the shell protocol: exit codes, separate stderr, end of
 	// stdin. Phones before Android 7 lack it.

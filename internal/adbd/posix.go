@@ -7,7 +7,7 @@ import (
 )
 
 // errno is an error as the phone reports it: Linux's error number, whatever the
-// host, and the text of bionic's strerror.
+// host, and the message of bionic's strerror.
 type errno struct {
 	number uint32
 	text   string

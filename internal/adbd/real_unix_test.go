@@ -340,9 +340,9 @@ func TestRealReconnect(t *testing.T) {
 	for range 2 {
 		before := accepted.Load()
 		d.Drop()
-		// A server is offline for a quarter of a second, which polling can
-		// miss; before that, it lists the device of the old connection. A new
-		// transport id shows that both periods are over.
+		// After a drop, the server first lists the device of the old connection
+		// and then, for a quarter of a second, an offline device, which polling
+		// can miss. A new transport id shows that both periods are over.
 		waitFor(t, "both servers to reconnect", func() bool { return accepted.Load() >= before+2 })
 		hello()
 	}
@@ -389,7 +389,7 @@ func TestRealStates(t *testing.T) {
 }
 
 // TestRealServerAgrees sends the same requests to the real server and to the
-// in-memory one: the answers must be identical, byte by byte.
+// in-memory one: the responses must be identical, byte by byte.
 func TestRealServerAgrees(t *testing.T) {
 	expectNoGoroutines(t)
 	real := adbtest.StartServer(t)
@@ -461,7 +461,7 @@ func TestRealServerAgrees(t *testing.T) {
 	})
 }
 
-// sortedList sorts the features in an answer OKAYnnnna,b,c.
+// sortedList sorts the features in a response OKAYnnnna,b,c.
 func sortedList(answer string) string {
 	if !strings.HasPrefix(answer, "OKAY") || len(answer) < 8 {
 		return answer

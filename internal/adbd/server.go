@@ -160,7 +160,7 @@ func (c *client) host(t target, service string) (more bool) {
 	return false
 }
 
-// query answers the requests to which the answer is a single text.
+// query handles the requests whose response is a single string.
 func (c *client) query(t target, service string) (string, error) {
 	r := c.server.roster
 	switch service {

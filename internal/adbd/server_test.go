@@ -389,8 +389,8 @@ func FuzzReadRequest(f *testing.F) {
 	})
 }
 
-// FuzzServer simulates a hostile client: each answer begins with OKAY or FAIL,
-// and the connection ends when the client disconnects.
+// FuzzServer simulates a hostile client: each response begins with OKAY or
+// FAIL, and the connection ends when the client disconnects.
 func FuzzServer(f *testing.F) {
 	for _, requests := range [][]string{
 		{"host:version"}, {"host:devices-l"}, {"host-serial:x:features"}, {"host:transport:x", "shell,v2,raw:x"},

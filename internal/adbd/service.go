@@ -8,7 +8,7 @@ import (
 
 // stream is one open service, the same for both front ends. One goroutine reads
 // from it; Read returns io.EOF when the peer has closed its side, which means
-// that it no longer expects an answer.
+// that the peer no longer expects a response.
 type stream interface {
 	io.Reader
 	io.Writer

@@ -38,7 +38,7 @@ func (c shellService) run(ctx context.Context, phone Phone, s stream) {
 	var pump sync.WaitGroup
 	pump.Go(func() {
 		// Only the end of the peer's stream shows that the peer has stopped
-		// waiting, so it is read as long as the command runs.
+		// waiting, so the stream is read as long as the command runs.
 		defer cancel()
 		defer in.finish()
 		if c.packets {

@@ -11,7 +11,7 @@ import (
 // that expects another version would kill the server and start its own.
 const serverVersion = 41
 
-// maxText is the maximum length of a text, which four hex digits must
+// maxText is the maximum length of a message, which four hex digits must
 // represent.
 const maxText = 0xffff
 
@@ -37,14 +37,14 @@ func readRequest(r io.Reader) (string, error) {
 }
 
 // withLength prefixes text with its length in four hex digits. Like the adb
-// server, it truncates a text that is too long.
+// server, it truncates text that is too long.
 func withLength(text string) string {
 	text = text[:min(len(text), maxText)]
 	return fmt.Sprintf("%04x%s", len(text), text)
 }
 
 // A transport is how a phone is connected; clients can request a particular
-// kind.
+// type.
 type transport int
 
 const (
@@ -55,7 +55,7 @@ const (
 
 var transportNames = map[string]transport{"any": transportAny, "usb": transportUSB, "local": transportLocal}
 
-// transportOf derives the kind of transport from the serial: emulators and
+// transportOf derives the type of transport from the serial: emulators and
 // HOST:PORT are local.
 func transportOf(serial string) transport {
 	if strings.HasPrefix(serial, "emulator-") || hostPort(serial) == len(serial) {
@@ -111,8 +111,8 @@ func cutSerial(text string, known func(serial string) bool) (serial, service str
 	return serial, service, found && serial != ""
 }
 
-// hostPort returns the length of a leading HOST:PORT that ends the text or
-// precedes a colon, or 0.
+// hostPort returns the length of a leading HOST:PORT that is followed by a
+// colon or by nothing, or 0.
 func hostPort(text string) int {
 	colon := strings.IndexByte(text, ':')
 	if strings.HasPrefix(text, "[") {
@@ -131,7 +131,7 @@ func hostPort(text string) int {
 	return end
 }
 
-// parseTransport parses the text after "transport" or "tport" in a request that
+// parseTransport parses what follows "transport" or "tport" in a request that
 // binds the connection to a phone.
 func parseTransport(service string) (t target, withID, ok bool) {
 	if rest, found := strings.CutPrefix(service, "tport:"); found {

@@ -57,8 +57,8 @@ var _ = scenario("unchecked", func() {
 	It("has no check", func() {})
 })
 
-// paused contains a spec that leaks, and waits in its middle until the test
-// releases it.
+// paused contains a spec that leaks, and pauses halfway until the test releases
+// it.
 var _ = inOrder("paused", func() {
 	BeforeEach(launch)
 	It("waits", leaks.Check(), func(ctx SpecContext) {
@@ -76,7 +76,7 @@ var _ = inOrder("holding", func() {
 	})
 })
 
-// cleaned contains a spec whose cleanup waits.
+// cleaned contains a spec whose cleanup waits until the test releases it.
 var _ = inOrder("cleaned", func() {
 	BeforeEach(launch)
 	It("waits", leaks.Check(), func(ctx SpecContext) {

@@ -23,7 +23,7 @@ var _ = inOrder("background", func() {
 		leaks.Monkey(ctx, "com.cart", harness.Throttle(time.Second), harness.Seed(7))
 		time.Sleep(300 * time.Millisecond)
 	})
-	// This is the shell that runs ps.
+	// The only shell that is running is the one that runs ps.
 	It("has no monkey", func() { Expect(strings.Count(shell("ps -A")+"\n", " sh\n")).To(Equal(1)) })
 	It("runs a command", leaks.Check(), func(ctx SpecContext) {
 		leaks.Shell(ctx, "sleep 100000")

@@ -7,13 +7,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// leaks replaces the watch and checks nothing: the specs are those of a suite
-// without Watch and Check.
+// leaks is a stand-in for the watch that checks nothing, so the specs run as in
+// a suite without Watch and Check.
 var leaks unwatched
 
 type unwatched struct{}
 
-// nothing is a decorator that changes nothing.
+// nothing is a decorator without any effect.
 var nothing = harness.Decorator{Label()}
 
 func (unwatched) Check(...harness.CheckOption) harness.Decorator { return nothing }

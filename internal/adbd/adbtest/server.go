@@ -189,7 +189,7 @@ func (s *Server) waitReady() error {
 		default:
 		}
 		if err == nil {
-			// An unrelated server that holds the port would answer too, while
+			// An unrelated server that holds the port would respond too, while
 			// our server is about to fail to bind it.
 			select {
 			case <-s.ended:
@@ -267,8 +267,9 @@ func (s *Server) ConnectState(t testing.TB, addr, state string) (serial string) 
 	}
 }
 
-// disconnect requests that the server remove a device and waits until it has
-// done so: the server answers while it still lists the device as offline.
+// disconnect requests that the server remove a device and waits until the
+// device has been removed: the server responds while it still lists the device
+// as offline.
 func (s *Server) disconnect(addr string) {
 	if _, err := s.Ask("host:disconnect:" + addr); err != nil {
 		return
@@ -296,8 +297,8 @@ func (s *Server) State(serial string) (string, error) {
 	return "", nil
 }
 
-// Ask sends one host request, such as host:devices-l, and returns the text of
-// the answer.
+// Ask sends one host request, such as host:devices-l, and returns the content
+// of the response.
 func (s *Server) Ask(request string) (string, error) {
 	return Ask(s.Addr, request)
 }

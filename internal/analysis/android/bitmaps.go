@@ -163,7 +163,7 @@ type bitmapsTopic struct {
 	natives  []int64
 	pictures []heap.Object
 	sizes    map[heap.Object]int64
-	// open holds the arrays that continue in another piece.
+	// open holds the arrays of pixels that continue in the next piece.
 	open map[uint32]*openPixels
 	// doubts is the number of bitmaps with impossible sizes.
 	doubts int64
@@ -431,7 +431,7 @@ func (t *bitmapsTopic) size(p *plan, i int) {
 	}
 }
 
-// bitmaps returns the totals and the list.
+// bitmaps fills in the totals and the list.
 func (t *bitmapsTopic) bitmaps(p *plan) {
 	if area := p.metadata.area(); area > 0 {
 		t.Larger = new(int64)

@@ -8,16 +8,16 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// In a stripped dump, all characters of texts are 0. Such a text is inferred
-// from what remains: its length, its holder and, in a dump that an earlier
-// version stripped, its hash.
+// In a stripped dump, all characters of strings are 0. The original string is
+// inferred from what remains: its length, its holder and, in a dump that an
+// earlier version stripped, its hash.
 
-// blank reports whether a text was stripped.
+// blank reports whether a string was stripped.
 func (x *characters) blank() bool {
 	return x.known && len(x.units) > 0 && !slices.ContainsFunc(x.units, func(unit uint16) bool { return unit != 0 })
 }
 
-// shown does the same as at, but returns "" for a stripped text.
+// shown does the same as at, but returns "" for a stripped string.
 func (t *texts) shown(n int) string {
 	if n >= 0 && n < len(t.list) && t.list[n].blank() {
 		return ""
@@ -25,8 +25,8 @@ func (t *texts) shown(n int) string {
 	return t.at(n)
 }
 
-// taken reports whether the text in a field was stripped. Shark 2.14 does not
-// handle this.
+// taken reports whether the string in a field was stripped. Shark 2.14 does not
+// handle stripped strings.
 func (i *Inspector) taken(o heap.Object, f field) bool {
 	to, ok := i.ref(o, f)
 	if !ok || i.old {
@@ -36,19 +36,19 @@ func (i *Inspector) taken(o heap.Object, f field) bool {
 	return ok && x.blank()
 }
 
-// likeness is how similar a stripped text is to a word.
+// likeness is how similar a stripped string is to a word.
 type likeness uint8
 
 const (
-	// unlike means that the text differs from the word, or was not stripped.
+	// unlike means that the string differs from the word, or was not stripped.
 	unlike likeness = iota
-	// alike means that the text is as long as the word.
+	// alike means that the string is as long as the word.
 	alike
-	// same means that the text also has the hash of the word.
+	// same means that the string also has the hash of the word.
 	same
 )
 
-// like compares a stripped text with an ASCII word.
+// like compares a stripped string with an ASCII word.
 func (i *Inspector) like(o heap.Object, word string) likeness {
 	if i.old {
 		return unlike
@@ -144,7 +144,8 @@ func (i *Inspector) isFirst(thread heap.Object) bool {
 	return ok && (id == 1 || id == 3)
 }
 
-// place finds the threads of Android that are referenced from known places.
+// place returns the threads that are referenced from known places, with the
+// names that belong to these places.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {
@@ -204,9 +205,9 @@ func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 
 const buildClass = "android.os.Build"
 
-// possible returns the possible values of a text of Build. There is only one
-// value if the text was not stripped, or if the hash identifies it; otherwise
-// the list contains "", which stands for an unknown value.
+// possible returns the possible values of a string field of Build. There is
+// only one value if the string was not stripped, or if the hash identifies it;
+// otherwise the list contains "", which stands for an unknown value.
 func (i *Inspector) possible(f, text string, names []string) []string {
 	o, ok := i.graph.Static(buildClass, f)
 	if !ok || text != "" {

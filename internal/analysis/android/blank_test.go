@@ -11,11 +11,11 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// nulls returns a stripped text: it is as long as the original and consists
+// nulls returns a stripped string: it is as long as the original and consists
 // only of NULs.
 func nulls(text string) string { return strings.Repeat("\x00", len(text)) }
 
-// inspectorOf returns the Inspector of a heap. A text of NULs has the hash 0,
+// inspectorOf returns the Inspector of a heap. A string of NULs has the hash 0,
 // which can also mean that the hash was never computed.
 func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*heap.Graph, *android.Inspector,
 	func(hproftest.Ref) heap.Object) {
@@ -138,7 +138,7 @@ func declare(h *hproftest.Heap, matchers []trace.Matcher) {
 		}
 	}
 	for class, list := range members {
-		// If the heap already has a class of this name, it then has two.
+		// If the heap already has a class of this name, there are now two.
 		h.Declare(class, nil, list...)
 	}
 }

@@ -11,9 +11,9 @@ import (
 // (Shark, AndroidReferenceReaders.kt).
 func (i *Inspector) Collections() []trace.Collection {
 	return []trace.Collection{
-		// Entries that wait for the main thread to be idle are known to leak.
-		// The other path to them leads through the records of live activities,
-		// and is not informative.
+		// Activities that are kept until the main thread is idle are a known
+		// leak. The other path to them leads through the records of live
+		// activities, and is not informative.
 		{
 			Classes: []string{"android.app.ActivityThread"}, Shape: trace.First,
 			Head: trace.Member{Class: "android.app.ActivityThread", Name: "mNewActivities"},
@@ -74,8 +74,8 @@ func (i *Inspector) ThreadName(o heap.Object) string {
 	return name
 }
 
-// Text returns the text of a String, truncated. It returns false for other
-// objects, and if the text was not prepared.
+// Text returns the contents of a String, truncated. It returns false for other
+// objects, and for a String that was not prepared.
 func (i *Inspector) Text(o heap.Object) (string, bool) {
 	if !i.graph.InstanceOf(o, "java.lang.String") {
 		return "", false
@@ -83,8 +83,8 @@ func (i *Inspector) Text(o heap.Object) (string, bool) {
 	return i.text(o)
 }
 
-// Prepare makes the texts of some strings readable; the texts of an Android
-// dump are always readable.
+// Prepare makes the contents of some strings readable; the strings of an
+// Android dump are always readable.
 func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
 	if i.located != nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// CompareTexts reports which Strings are equal to a text. Strings whose
+// CompareTexts reports which Strings are equal to a given string. Strings whose
 // characters are not in the dump are absent from the result.
 func CompareTexts(ctx context.Context, g *heap.Graph, strings []heap.Object, text string) (map[heap.Object]bool,
 	error) {
@@ -46,8 +46,8 @@ type comparing struct {
 	want   []uint16
 	equal  map[heap.Object]bool
 	by     map[heap.Object][]*compared
-	// written reports whether any text contains characters that strippers do
-	// not write: in that case, no text was stripped.
+	// written reports whether any String contains characters that strippers do
+	// not write: in that case, no String was stripped.
 	written bool
 }
 
@@ -59,7 +59,7 @@ type compared struct {
 	same           int
 	known, differs bool
 	// other reports whether the String's length, which strippers keep, differs
-	// from that of the text.
+	// from that of the given string.
 	other bool
 }
 
@@ -88,7 +88,7 @@ func (c *comparing) compareCharacters(r *heap.Record) error {
 	return nil
 }
 
-// characters returns the length of the text.
+// characters returns the length of the given string.
 func (x *compared) characters(r *heap.Record) int {
 	n := min(uint64(x.length), uint64(r.Count)-min(uint64(x.first), uint64(r.Count)))
 	if r.Type == hprof.Byte && x.wide {
@@ -98,7 +98,7 @@ func (x *compared) characters(r *heap.Record) int {
 }
 
 // hasCharacters reports whether a piece of the array contains characters of the
-// text that strippers do not write.
+// String that strippers do not write.
 func (x *compared) hasCharacters(r *heap.Record) bool {
 	from, to := x.within(r)
 	if from >= to {

@@ -138,8 +138,8 @@ const (
 	askConfiguration
 	askLifecycle
 	askState
-	// askFragment is the tag for the first library; the next two values are for
-	// the other libraries.
+	// askFragment is the tag for fragments of the first library; the next two
+	// values are for those of the other libraries.
 	askFragment
 )
 
@@ -213,7 +213,7 @@ func (t *componentsTopic) visit(p *plan, r *heap.Record, tag uint8, number uint3
 		}
 	case askConfiguration:
 		if o, ok := r.RefOf(t.path); ok {
-			// 0 means that there is no text.
+			// 0 means that no string was requested.
 			t.texts[number] = p.text(o) + 1
 		}
 	default:
@@ -305,7 +305,8 @@ func (p *plan) group(parts ...groupPart) ComponentGroup {
 		held     bool
 		retained int64
 	}
-	// All other states come last: their index, -1, becomes 3 here.
+	// All other states come last: slices.Index returns -1 for them, which
+	// becomes 3 here.
 	first := func(state string) int { return slices.Index([]string{Destroyed, Finished}, state) & 3 }
 	top := best[member]{limit: p.options.Top, order: func(a, b member) int {
 		if a.held != b.held {

@@ -12,7 +12,7 @@
 // Android, manufacturers and libraries are known to leak. Package trace finds
 // out what holds a leak.
 //
-// Dumps are not trusted: texts are truncated and made printable, sizes in
+// Dumps are not trusted: strings are truncated and made printable, sizes in
 // fields neither cause allocations nor overflow, and lists are bounded, with
 // the number of omitted entries. A value that the dump does not contain is
 // absent or unknown, never 0. Doubtful data result in Warnings.

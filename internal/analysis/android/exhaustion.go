@@ -122,8 +122,8 @@ var socketClasses = []struct{ class, closed string }{
 const (
 	askDescriptor uint8 = iota
 	askParcel
-	// askSocket is the tag for the first class; the values after it are for the
-	// others.
+	// askSocket is the tag for sockets of the first class; the values after it
+	// are for those of the other classes.
 	askSocket
 )
 
@@ -253,7 +253,7 @@ func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
 	return c
 }
 
-// limited sets a limit and its description.
+// limited sets the limit and adds a description of the limit to the note.
 func (c *ExhaustionCause) limited(limit int64, what string) {
 	c.Limit = &limit
 	c.NearLimit = *c.Value >= limit-limit/4

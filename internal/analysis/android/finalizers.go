@@ -50,8 +50,8 @@ type finalizersTopic struct {
 	android, jvm    heap.Family
 	referent, queue *heap.Field
 	zombie          *heap.Field
-	// enqueued is the value of the queue field in a JVM's Finalizer that was
-	// enqueued.
+	// enqueued is the value of the field queue in a JVM's Finalizer objects
+	// that have been enqueued.
 	enqueued    heap.Object
 	hasEnqueued bool
 	classes     map[string]*FinalizerClass

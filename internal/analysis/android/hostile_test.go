@@ -89,8 +89,8 @@ const hostileEach = 3
 
 var hostileArrays = []string{"chars", "bytes", "longs", "refs", "pictures"}
 
-// ref returns the value of a field: usually an object of the right kind,
-// otherwise any object, null, or a missing one.
+// ref returns the value of a field: usually an object of the expected class,
+// otherwise any object, null, or a missing object.
 func (b *bytesOf) ref(kind string) uint64 {
 	c, n := b.byte(), uint64(b.byte())
 	switch {
@@ -267,7 +267,7 @@ func (h hostileDump) array(kind string) {
 	}
 }
 
-// FuzzHostile checks that, for any objects in a dump, the answers are
+// FuzzHostile checks that, for any objects in a dump, the results are
 // consistent and printable, and do not depend on the number of cores.
 func FuzzHostile(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
@@ -356,7 +356,7 @@ func checkHostile(t *testing.T, s *android.Survey, counts map[string]int64) {
 	}
 }
 
-// checkTexts checks that all texts in the output are printable.
+// checkTexts checks that all strings in the output are printable.
 func checkTexts(t *testing.T, json string) {
 	t.Helper()
 	if !utf8.ValidString(json) {
@@ -370,11 +370,11 @@ func checkTexts(t *testing.T, json string) {
 	}
 	// JSON escapes other harmful characters.
 	if strings.Contains(json, `\u00`) && strings.Contains(json, `\u001b`) {
-		t.Error("the text contains an escape sequence")
+		t.Error("the output contains an escape sequence")
 	}
 }
 
-// checkStrings compares the counts of texts with those of an implementation
+// checkStrings compares the counts of strings with those of an implementation
 // that uses maps.
 func checkStrings(t *testing.T, dump []byte) {
 	t.Helper()
@@ -404,8 +404,8 @@ func checkStrings(t *testing.T, dump []byte) {
 	}
 }
 
-// hostileText returns the text of a String with any offset and count, with the
-// type as a prefix.
+// hostileText returns the contents of a String with any offset and count, with
+// the type as a prefix.
 func hostileText(g *hproftest.Graph, n *hproftest.Node) (string, bool) {
 	get := func(field string) int64 { return int64(int32(n.Fields["java.lang.String."+field])) }
 	value, offset, count := hprof.ID(n.Fields["java.lang.String.value"]), get("offset"), get("count")

@@ -25,8 +25,8 @@ func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 		if !i.is(at, kinWrapper) {
 			break
 		}
-		// While a context is being unwrapped, it leads to nothing; this ends
-		// cycles.
+		// While a context is being unwrapped, it is recorded as wrapping
+		// nothing; this ends cycles.
 		i.components[at] = noArray
 		path = append(path, at)
 		next, end, ok := i.unwrap(at)

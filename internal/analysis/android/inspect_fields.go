@@ -139,7 +139,7 @@ const (
 	executorClass = "com.squareup.leakcanary.AndroidWatchExecutor"
 )
 
-// fieldPlaces are the classes that declare the fields.
+// fieldPlaces holds the class and the name of each field.
 var fieldPlaces = [fieldCount]struct{ class, name string }{
 	threadName:           {threadClass, "name"},
 	threadID:             {threadClass, "tid"},

@@ -98,7 +98,7 @@ func (f fragment) leaks() bool {
 	return f.lifecycle == lifecycleDestroyed || f.ambiguous() && !f.managed && f.called
 }
 
-// remark describes a fragment of AndroidX.
+// remark adds a remark about the state of an AndroidX fragment to the report.
 func (f fragment) remark(r *report) {
 	const state = "Fragment.mLifecycleRegistry.state "
 	switch {
@@ -115,7 +115,7 @@ func (f fragment) remark(r *report) {
 	}
 }
 
-// remarkOld describes the lifecycle.
+// remarkOld adds a remark about the state of the lifecycle to the report.
 func (f fragment) remarkOld(r *report) {
 	const format = "Fragment.mLifecycleRegistry.state is %s"
 	switch name := lifecycleName(f.lifecycle); {

@@ -14,8 +14,8 @@ var (
 	referenceTexts   = []field{watchKey, watchDescription, watchName, legacyKey, legacyDescription, legacyName}
 )
 
-// notRetained is the time in a reference to an object that LeakCanary does not
-// yet expect to be gone.
+// notRetained is the retained time in a reference to an object that LeakCanary
+// does not consider retained yet.
 const notRetained = -1
 
 // readUptime reads the time of the dump. It is 0 if LeakCanary did not request
@@ -27,8 +27,8 @@ func (i *Inspector) readUptime() {
 	}
 }
 
-// readWatch records a reference with its object. A reference of LeakCanary 1
-// does not contain times.
+// readWatch records a reference with the object that it watches. A reference of
+// LeakCanary 1 does not contain times.
 func (i *Inspector) readWatch(reference heap.Object) {
 	object, ok := i.ref(reference, referent)
 	if !ok {

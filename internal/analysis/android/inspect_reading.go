@@ -46,7 +46,7 @@ func (i *Inspector) gather() (references, threads []heap.Object) {
 
 // open makes records readable. For an Android dump, which is never large, these
 // are all records; for a dump of a JVM, only those of LeakCanary's references
-// and of threads, with their texts.
+// and of threads, with their strings.
 func (i *Inspector) open(ctx context.Context, references, threads []heap.Object) (err error) {
 	if i.android {
 		i.located, err = i.graph.Locate(ctx, func(heap.Object) bool { return true })
@@ -84,7 +84,8 @@ func (i *Inspector) keep(ctx context.Context, objects []heap.Object) error {
 	})
 }
 
-// textsOf returns the texts of a thread or of one of LeakCanary's references.
+// textsOf returns the Strings that a thread or one of LeakCanary's references
+// holds.
 func (i *Inspector) textsOf(o heap.Object) (list []heap.Object) {
 	fields := append([]field{threadName}, referenceTexts...)
 	for _, f := range fields {
@@ -196,8 +197,8 @@ func (i *Inspector) flag(o heap.Object, f field) (value, known bool) {
 	return n != 0, known
 }
 
-// text returns the text of a String, truncated. It returns false for a stripped
-// text.
+// text returns the contents of a String, truncated. It returns false for a
+// stripped string.
 func (i *Inspector) text(o heap.Object) (string, bool) {
 	x, ok := i.characters(o)
 	if !ok || !i.old && x.blank() {
@@ -230,9 +231,9 @@ func (i *Inspector) characters(o heap.Object) (x characters, ok bool) {
 	return x, true
 }
 
-// textOf returns the text that a field references. If the field is the name of
-// a thread and was stripped, textOf returns the name of the known thread that
-// is referenced from the same place, if there is one.
+// textOf returns the contents of the String that a field references. If the
+// field is the name of a thread and was stripped, textOf returns the name of
+// the known thread that is referenced from the same place, if there is one.
 func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	if name, ok := i.names[o]; ok && f == threadName {
 		return name, true

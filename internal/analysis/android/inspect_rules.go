@@ -67,7 +67,8 @@ var rules = []rule{
 		later: true},
 }
 
-// alive returns the reason for objects that are always needed.
+// alive returns an inspection that marks every object as needed, for the given
+// reason.
 func alive(reason string) func(*Inspector, heap.Object, *report) {
 	return func(_ *Inspector, _ heap.Object, r *report) { r.notLeaking(reason) }
 }
@@ -104,7 +105,7 @@ var kinClasses = map[string]kin{
 	activityClass: kinActivity, applicationClass: kinApplication, serviceClass: kinService, listClass: kinList,
 }
 
-// component is the set of kinds of contexts at which the unwrapping of other
+// component is the set of classes of contexts at which the unwrapping of other
 // contexts ends.
 const component = kinActivity | kinApplication | kinService
 

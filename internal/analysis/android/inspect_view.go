@@ -51,15 +51,16 @@ func (i *Inspector) inspectAttached(top top, r *report) {
 	r.notLeaking("View attached")
 }
 
-// top describes what is above a view.
+// top describes the view hierarchy above a view.
 type top struct {
 	// view is the highest view, if it is not the view itself; hasParent reports
-	// whether something that is not a view is above the highest view.
+	// whether the highest view has a parent that is not a view.
 	view               heap.Object
 	hasView, hasParent bool
 }
 
-// highestView is the maximum number of views above each other; it ends cycles.
+// highestView is the maximum number of nested views that are followed; it ends
+// cycles.
 const highestView = 1 << 12
 
 func (i *Inspector) topOf(o heap.Object) (t top) {
@@ -245,7 +246,7 @@ type resourceNames struct {
 const mostResources = largestArray / 8
 
 // resourceName returns the name of an ID; there reports whether the dump
-// contains any names.
+// contains any names of IDs.
 func (i *Inspector) resourceName(id int64) (name string, found, there bool) {
 	if i.resources == nil {
 		i.resources = &resourceNames{names: noArray}

@@ -22,7 +22,7 @@ type InspectorOptions struct {
 	// ThreadNames, if set, holds the names of threads that are already known. A
 	// dump of a JVM is then not read for them.
 	ThreadNames map[heap.Object]string
-	// Redactor redacts the app's text; if it is nil, the text is not redacted.
+	// Redactor redacts the app's strings; if it is nil, they are not redacted.
 	Redactor *Redactor
 }
 
@@ -166,12 +166,12 @@ func (i *Inspector) Undecided(o heap.Object) bool {
 	return !f.judged
 }
 
-// report collects the texts about one object.
+// report collects the remarks about one object: reasons and labels.
 type report struct{ trace.Inspection }
 
 const (
-	// mostRemarks is the maximum number of texts of each kind; longestRemark is
-	// their maximum length in characters.
+	// mostRemarks is the maximum number of remarks of each type; longestRemark
+	// is their maximum length in characters.
 	mostRemarks   = 256
 	longestRemark = 2048
 )
@@ -180,8 +180,8 @@ func (r *report) leaking(format string, args ...any)    { remark(&r.Leaking, for
 func (r *report) notLeaking(format string, args ...any) { remark(&r.NotLeaking, format, args) }
 func (r *report) label(format string, args ...any)      { remark(&r.Labels, format, args) }
 
-// remark adds a text unless it was added before. Names in the text are those in
-// the dump.
+// remark adds a remark unless it was added before. Names in the remark are
+// those in the dump.
 func remark(list *[]string, format string, args []any) {
 	if len(*list) == mostRemarks {
 		return

@@ -103,7 +103,7 @@ const (
 	ofGone      = "; =mContext instance of com.shop.Gone with mDestroyed = true"
 )
 
-// form is an object with the texts that are expected from both sets of rules.
+// form is an object with the remarks that are expected from each set of rules.
 type form struct {
 	name string
 	make func(a *app) any
@@ -327,10 +327,10 @@ var forms = []form{
 	}, "=Coordinator#attached is true"},
 }
 
-// anyID matches the IDs in texts.
+// anyID matches the IDs in remarks.
 var anyID = regexp.MustCompile(`@[0-9]+`)
 
-// TestForms checks the texts about each object for which there is a rule, in
+// TestForms checks the remarks about each object for which there is a rule, in
 // each of its forms.
 func TestForms(t *testing.T) {
 	for _, f := range forms {

@@ -23,7 +23,7 @@ import (
 var inspections string
 
 // sharkSays holds Shark's inspections of the objects in a dump, as lines of
-// texts.
+// remarks.
 type sharkSays struct {
 	lines            map[uint64]string
 	leaking, watched []uint64
@@ -53,7 +53,7 @@ func askShark(tb testing.TB, mode sharktest.Mode, paths []string) []sharkSays {
 		}
 	}
 	if len(all) != len(paths) {
-		tb.Fatalf("got %d answers for %d dumps", len(all), len(paths))
+		tb.Fatalf("got %d results for %d dumps", len(all), len(paths))
 	}
 	return all
 }
@@ -137,7 +137,7 @@ func ofShark(line string) string {
 	})
 }
 
-// sorted returns a line with its texts sorted.
+// sorted returns a line with its remarks sorted.
 func sorted(line string) string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Split(line, "\t"))), "\t")
 }

@@ -46,8 +46,8 @@ func (j judged) object(tb testing.TB, r any) heap.Object {
 	return o
 }
 
-// says checks the texts of each set of rules about an object, given as lines. +
-// marks a reason why the object leaks, - a reason why it does not, and = a
+// says checks the remarks of each set of rules about an object, given as lines.
+// + marks a reason why the object leaks, - a reason why it does not, and = a
 // label.
 func (j judged) says(t *testing.T, name string, r any, now, old string) {
 	t.Helper()
@@ -543,8 +543,8 @@ func TestCircles(t *testing.T) {
 	}
 }
 
-// checkInspector checks the properties that hold for any dump: texts are
-// printable, leaking objects have a reason, and answers neither depend on the
+// checkInspector checks the properties that hold for any dump: remarks are
+// printable, leaking objects have a reason, and results neither depend on the
 // order of inspections nor change when they are repeated.
 func checkInspector(t *testing.T, g *heap.Graph, old bool) {
 	t.Helper()
@@ -586,7 +586,7 @@ func checkTextsOf(t *testing.T, list []string) {
 			t.Fatalf("%q is not printable", s)
 		}
 		if n > 800 {
-			t.Fatalf("got %d texts, want at most 800", len(list))
+			t.Fatalf("got %d remarks, want at most 800", len(list))
 		}
 	}
 }

@@ -53,18 +53,18 @@ func TestKnownReferencesAsShark(t *testing.T) {
 	out := string(sharktest.New(t).Compile(t, "KnownReferences", knownReferences).Run(t, file))
 	parts := strings.Split(strings.TrimSpace(strings.ReplaceAll(out, "\r\n", "\n")), "\n\n")
 	if len(parts) != 3 {
-		t.Fatalf("Shark's answer has %d parts, want 3: %.200s", len(parts), out)
+		t.Fatalf("Shark's output has %d parts, want 3: %.200s", len(parts), out)
 	}
 	shark, jvm, rows := strings.Split(parts[0], "\n"), strings.Split(parts[1], "\n"), strings.Split(parts[2], "\n")
 	if got := lineOf(android.JVMMatchers()); !slices.Equal(got, jvm) {
 		t.Errorf("for a JVM: got %q, but Shark has %q", got, jvm)
 	}
 	if len(rows) != len(all) {
-		t.Fatalf("%d answers for %d builds", len(rows), len(all))
+		t.Fatalf("%d results for %d builds", len(rows), len(all))
 	}
 	for i, row := range rows {
 		if len(row) != len(shark) {
-			t.Fatalf("%d answers for %d matchers", len(row), len(shark))
+			t.Fatalf("%d results for %d matchers", len(row), len(shark))
 		}
 		var want []string
 		for n, applies := range row {
@@ -216,8 +216,8 @@ func TestUnknownBuild(t *testing.T) {
 	}
 }
 
-// TestMatchersAreTheCallersOwn checks that a modified answer does not change
-// the next answer.
+// TestMatchersAreTheCallersOwn checks that modifying a returned list does not
+// change the next one.
 func TestMatchersAreTheCallersOwn(t *testing.T) {
 	for name, ask := range map[string]func() []trace.Matcher{
 		"Android": func() []trace.Matcher { return android.Matchers(trace.Build{SDK: 30}) },

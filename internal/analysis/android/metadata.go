@@ -77,7 +77,7 @@ type metadataTopic struct {
 	processName, packageName  *heap.Field
 	flags, targetSDK          *heap.Field
 	width, height             *heap.Field
-	// texts maps the destinations of requested texts to the numbers of the
+	// texts maps the destinations of requested strings to the numbers of the
 	// requests.
 	texts map[*string]int
 }
@@ -123,14 +123,14 @@ func (m *metadataTopic) begin(p *plan) {
 	}
 }
 
-// static requests the text of a static field.
+// static requests the string in a static field.
 func (m *metadataTopic) static(p *plan, to *string, class, field string) {
 	if o, ok := p.graph.Static(class, field); ok {
 		m.texts[to] = p.text(o)
 	}
 }
 
-// ref requests the text of an instance field.
+// ref requests the string in an instance field.
 func (m *metadataTopic) ref(p *plan, to *string, r *heap.Record, f *heap.Field) {
 	if o, ok := r.RefOf(f); ok {
 		m.texts[to] = p.text(o)
@@ -207,7 +207,7 @@ func (m *metadataTopic) finish(p *plan) {
 	for to, n := range m.texts {
 		*to = p.texts.at(n)
 	}
-	// In a stripped dump, texts consist of question marks or NULs.
+	// In a stripped dump, strings consist of question marks or NULs.
 	for to := range m.texts {
 		if strings.Trim(*to, "?\uFFFD") == "" {
 			*to = ""

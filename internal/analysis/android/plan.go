@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// topic answers one question about a dump. It requests the records of objects;
-// a plan reads the records of all topics together, level by level.
+// topic is one part of a survey. It requests the records of objects; a plan
+// reads the records of all topics together, level by level.
 type topic interface {
 	// families returns the families of objects that the topic needs.
 	families() []*heap.Family
@@ -22,7 +22,7 @@ type topic interface {
 	visit(p *plan, r *heap.Record, tag uint8, number uint32)
 	// advance is called at the end of a level.
 	advance(p *plan)
-	// finish sets the answer. It is called after the topics that come earlier
+	// finish stores the result. It is called after the topics that come earlier
 	// in the plan are finished.
 	finish(p *plan)
 }

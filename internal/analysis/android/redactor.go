@@ -10,10 +10,10 @@ import (
 	"regexp"
 )
 
-// Redactor redacts an app's text in reports: keys of maps, names of threads,
-// titles and tags may contain personal data. Each text is replaced by a keyed
-// hash. In one report, equal texts have the same replacement. Without the key,
-// it is not possible to find out a text by trying candidates.
+// Redactor redacts an app's strings in reports: keys of maps, names of threads,
+// titles and tags may contain personal data. Each string is replaced by a keyed
+// hash. In one report, equal strings have the same replacement. Without the
+// key, it is not possible to find out a string by trying candidates.
 type Redactor struct{ key []byte }
 
 const (
@@ -37,15 +37,15 @@ func NewRedactor(r io.ReaderAt, size int64) (*Redactor, error) {
 }
 
 // NewRandomRedactor returns a redactor with a random key that is not stored: a
-// name has the same replacement in all texts of one run, but not in other runs.
+// name has the same replacement everywhere in one run, but not in other runs.
 func NewRandomRedactor() *Redactor {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails since Go 1.24
 	return &Redactor{key}
 }
 
-// Redact returns the replacement of a text. If h is nil, or if the text is
-// already a replacement, it returns the text unchanged.
+// Redact returns the replacement of a string. If h is nil, or if the string is
+// already a replacement, it returns the string unchanged.
 func (h *Redactor) Redact(text string) string {
 	if h == nil || text == "" || IsRedacted(text) {
 		return text
@@ -61,12 +61,12 @@ func (h *Redactor) Redact(text string) string {
 	return string(b)
 }
 
-// IsRedacted reports whether a text is a replacement.
+// IsRedacted reports whether a string is a replacement.
 func IsRedacted(text string) bool { return redacted.MatchString(text) }
 
 var redacted = regexp.MustCompile(`^…#[a-p]{6}$`)
 
-// unless returns the text itself if it matches a form that cannot contain
+// unless returns the string itself if it matches a form that cannot contain
 // personal data; otherwise it returns the replacement.
 func (h *Redactor) unless(form *regexp.Regexp, text string) string {
 	if form.MatchString(text) {
@@ -142,7 +142,7 @@ func (h *Redactor) path(path string) string { return h.unless(plainPath, path) }
 
 var plainPath = regexp.MustCompile(`^(?::memory:|[A-Za-z_./-]*(?:/\d{1,2}/)?[A-Za-z_./-]*\d{0,2}(?:\.[a-z]{1,8})?)$`)
 
-// Survey redacts the texts of a survey.
+// Survey redacts the strings of a survey.
 func (h *Redactor) Survey(s *Survey) {
 	if h == nil {
 		return

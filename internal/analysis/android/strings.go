@@ -16,26 +16,27 @@ import (
 // Strings describes the java.lang.String objects, reachable or not.
 type Strings struct {
 	Count int64 `json:"count"`
-	// Compared reports whether the texts were compared; if it is false, the
-	// following fields are absent.
+	// Compared reports whether the contents of the Strings were compared; if it
+	// is false, the following fields are absent.
 	Compared bool `json:"compared"`
-	// Distinct is the number of different texts. WithoutText is the number of
-	// Strings without a text, or with a text that could not be compared.
+	// Distinct is the number of different contents. WithoutText is the number
+	// of Strings without contents, or with contents that could not be compared.
 	Distinct    int64 `json:"distinct,omitempty"`
 	WithoutText int64 `json:"without_text,omitempty"`
-	// WastedBytes is the size of all but one String of each text.
+	// WastedBytes is the size of all Strings with repeated contents, except one
+	// String of each.
 	WastedBytes int64 `json:"wasted_bytes,omitempty"`
-	// Repeated lists the texts that the most Strings have; Wasteful lists the
-	// texts that waste the most bytes.
+	// Repeated lists the contents with the most Strings; Wasteful lists the
+	// contents that waste the most bytes.
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
-	// Omitted is the number of other texts that several Strings have.
+	// Omitted is the number of unlisted contents that several Strings have.
 	Omitted  int64   `json:"omitted,omitempty"`
 	Warnings []error `json:"-"`
 }
 
-// RepeatedString is a text that several Strings have. Value is truncated after
-// 256 characters; Length is the length of the whole text.
+// RepeatedString describes several Strings with the same contents. Value is
+// truncated after 256 characters; Length is the length of the whole contents.
 type RepeatedString struct {
 	Value       string `json:"value"`
 	Length      int64  `json:"length"`
@@ -51,7 +52,7 @@ const (
 	// because comparing the strings of a server takes seconds.
 	mostStrings    = 1 << 20
 	mostJVMStrings = 1 << 17
-	// mostOpen is the maximum number of texts that continue in the next piece
+	// mostOpen is the maximum number of strings that continue in the next piece
 	// of an array.
 	mostOpen = 1 << 10
 	// eager is the number of bytes that may be compared per byte of heap; an
@@ -65,10 +66,10 @@ type entry struct {
 	array  heap.Object
 	object heap.Object
 	first  uint32
-	// length is the length of the text in elements, combined with a bit that is
-	// set for wide texts.
+	// length is the length of the string in elements, combined with a bit that
+	// is set for wide strings.
 	length uint32
-	// hash is the hash of the text, or 0 if unknown.
+	// hash is the hash of the contents, or 0 if unknown.
 	hash uint64
 }
 
@@ -78,7 +79,7 @@ func (e *entry) span() span {
 	return span{e.array, e.first, e.length &^ wideBit, e.length&wideBit != 0}
 }
 
-// stringsTopic compares texts by 64-bit hashes with a random seed, so a dump
+// stringsTopic compares strings by 64-bit hashes with a random seed, so a dump
 // cannot be crafted to cause collisions.
 type stringsTopic struct {
 	Strings
@@ -89,26 +90,26 @@ type stringsTopic struct {
 	layout  *layout
 	entries []entry
 	// order holds the entries, sorted by array and, within an array, by the
-	// start of their text.
+	// start of the string.
 	order []uint32
 	seed  maphash.Seed
 	level int
 	// budget is the number of bytes that may still be compared; unread is the
 	// number of Strings that were not read because they exceeded it.
 	budget, unread int64
-	// open holds the texts that continue in the next piece of their array.
+	// open holds the strings that continue in the next piece of their array.
 	open map[uint32]*maphash.Hash
-	// blank is the number of texts that consist only of NULs or question marks,
-	// as strippers write them; worded is the number of all texts that are not
-	// empty.
+	// blank is the number of strings that consist only of NULs or question
+	// marks, as strippers write them; worded is the number of all strings that
+	// are not empty.
 	blank, worded     int64
 	repeated, wasting best[stringGroup]
-	// texts holds the numbers of the requested texts of groups.
+	// texts holds the numbers of the requests for the contents of groups.
 	texts map[heap.Object]int
 }
 
-// stringGroup stands for all Strings with the same text, and holds the first of
-// them.
+// stringGroup represents all Strings with the same contents, and holds the
+// first of them.
 type stringGroup struct {
 	entry
 	count, wasted int64
@@ -127,7 +128,7 @@ func newStringsTopic(o Options) *stringsTopic {
 }
 
 func (t *stringsTopic) families() []*heap.Family {
-	// One more String is listed than may be compared; it shows whether there
+	// One String more than may be compared is listed, to detect whether there
 	// are too many.
 	t.family = heap.Family{Class: "java.lang.String", Limit: t.most + 1}
 	return []*heap.Family{&t.family}
@@ -181,9 +182,9 @@ func (t *stringsTopic) visit(_ *plan, r *heap.Record, tag uint8, number uint32) 
 	}
 }
 
-// hash returns the hash of a text, which is never 0. Runtimes store a text in
-// bytes whenever they can, so texts of different types cannot be equal; only
-// the empty text can have either type.
+// hash returns the hash of a string's contents, which is never 0. Runtimes
+// store a string in bytes whenever they can, so strings of different types
+// cannot be equal; only the empty string can have either type.
 func (t *stringsTopic) hash(b []byte, kind hprof.Type) uint64 {
 	return t.typed(maphash.Bytes(t.seed, b), kind, len(b))
 }
@@ -195,8 +196,8 @@ func (t *stringsTopic) typed(h uint64, kind hprof.Type, n int) uint64 {
 	return max(h, 1)
 }
 
-// piece adds the parts of texts that are in a piece of an array. number is the
-// index in order of the array's first entry.
+// piece adds the parts of strings that are in a piece of an array. number is
+// the index in order of the array's first entry.
 func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
 		return
@@ -218,8 +219,8 @@ func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	}
 }
 
-// begins adds a text that begins in a piece of its array. The piece ends before
-// the element end.
+// begins adds a string that begins in a piece of its array. The piece ends
+// before the element end.
 func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
 	e := &t.entries[number]
 	first, count, size := uint64(e.first), uint64(r.Count), uint64(r.Type.Size(8))
@@ -256,7 +257,7 @@ func (t *stringsTopic) afford(n int) bool {
 	return true
 }
 
-// goOn adds the parts that this piece contains of texts that began in an
+// goOn adds the parts that this piece contains of strings that began in an
 // earlier piece.
 func (t *stringsTopic) goOn(r *heap.Record) {
 	size := uint64(r.Type.Size(8))
@@ -281,7 +282,7 @@ func (t *stringsTopic) goOn(r *heap.Record) {
 	}
 }
 
-// look counts the texts, and the texts whose contents were stripped.
+// look counts the strings, and the strings whose contents were stripped.
 func (t *stringsTopic) look(b []byte, kind hprof.Type) {
 	if len(b) == 0 {
 		return
@@ -325,7 +326,7 @@ func (t *stringsTopic) advance(p *plan) {
 	}
 }
 
-// askArrays requests the arrays of all texts, and reports whether there are
+// askArrays requests the arrays of all strings, and reports whether there are
 // any.
 func (t *stringsTopic) askArrays(p *plan) bool {
 	keys := make([]uint64, 0, len(t.entries))
@@ -356,12 +357,12 @@ func (t *stringsTopic) askArrays(p *plan) bool {
 	return len(keys) > 0
 }
 
-// group finds equal texts.
+// group finds equal strings.
 func (t *stringsTopic) group(p *plan) {
 	t.order = nil
 	if t.worded >= 10 && t.blank >= t.worded/10*9 {
 		t.Compared, t.entries = false, nil
-		t.warn("the texts were stripped from this dump; they are not compared")
+		t.warn("the string contents were stripped from this dump; they are not compared")
 		return
 	}
 	if t.unread > 0 {
@@ -423,7 +424,7 @@ func byHash(entries []entry) []uint32 {
 	return order
 }
 
-// take adds a group of Strings with the same text.
+// take adds a group of Strings with the same contents.
 func (t *stringsTopic) take(p *plan, order []uint32) {
 	first := t.entries[order[0]]
 	if first.hash == 0 {

@@ -42,7 +42,7 @@ func plainText(g *hproftest.Graph, n *hproftest.Node) (units string, array hprof
 	return string(utf16.Decode(list)), array, true
 }
 
-// checkPlainStrings compares the counts of texts with those of an
+// checkPlainStrings compares the counts of strings with those of an
 // implementation that uses maps.
 func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *android.Strings) {
 	t.Helper()
@@ -98,8 +98,8 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 		}
 	}
 	if repeated != len(got.Repeated) || got.Omitted != 0 || unlike > 0 {
-		t.Errorf("%d texts are repeated, but %d are reported, %d of them with a wrong number of wasted bytes", repeated,
-			len(got.Repeated), unlike)
+		t.Errorf("%d strings are repeated, but %d are reported, %d of them with a wrong number of wasted bytes",
+			repeated, len(got.Repeated), unlike)
 	}
 	if !slices.IsSortedFunc(got.Repeated,
 		func(a, b android.RepeatedString) int { return cmp.Compare(b.Count, a.Count) }) ||
@@ -109,7 +109,7 @@ func checkPlainStrings(t *testing.T, name string, plain *hproftest.Graph, got *a
 	}
 }
 
-// shown is a second implementation of the function that formats a text for
+// shown is a second implementation of the function that formats a string for
 // reports.
 func shown(s string) string {
 	units := utf16.Encode([]rune(s))
@@ -128,7 +128,7 @@ func shown(s string) string {
 }
 
 func TestStringsSharedArray(t *testing.T) {
-	// The texts are in an array with more elements than are read at a time.
+	// The strings are in an array with more elements than are read at a time.
 	// They are in the middle of a piece, across pieces, the whole array, empty,
 	// or outside of the array.
 	for _, size := range []int{100, 700_000} {

@@ -28,7 +28,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Survey holds the answers of all topics about a dump.
+// Survey holds the results of all topics for a dump.
 type Survey struct {
 	Metadata   *Metadata   `json:"metadata"`
 	Bitmaps    *Bitmaps    `json:"bitmaps"`
@@ -43,8 +43,8 @@ type Survey struct {
 	Warnings []error `json:"-"`
 }
 
-// Read answers the questions of all topics. A returned error is from ctx or
-// from the file.
+// Read reads all topics and returns their results. A returned error is from ctx
+// or from the file.
 func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
 	p := newPlan(g, o)
 	metadata, threads := p.withMetadata(), p.withThreads()

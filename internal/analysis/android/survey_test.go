@@ -171,7 +171,7 @@ func TestTruncated(t *testing.T) {
 }
 
 // TestGone checks that reading a file that is no longer readable results in an
-// error, not in an empty answer.
+// error, not in an empty survey.
 func TestGone(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	r := &failing{ReaderAt: bytes.NewReader(dump)}

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// longestText is the maximum length of a kept text, in UTF-16 units;
+	// longestText is the maximum length of a kept string, in UTF-16 units;
 	// longestClass is the maximum length of a class name, in characters.
 	longestText  = 256
 	longestClass = 512
@@ -71,17 +71,17 @@ func (l *layout) span(r *heap.Record) (s span, known bool) {
 	return s, true
 }
 
-// characters are the characters of one requested text.
+// characters are the characters of one requested string.
 type characters struct {
 	span
-	// units are UTF-16.
+	// units holds the characters in UTF-16.
 	units []uint16
-	// known reports whether the text exists; cut reports whether it continues
+	// known reports whether the string exists; cut reports whether it continues
 	// after the kept characters.
 	known, cut bool
 }
 
-// texts reads texts for all topics.
+// texts holds the strings requested by all topics.
 type texts struct {
 	layout *layout
 	list   []characters
@@ -96,14 +96,14 @@ const (
 	askChars
 )
 
-// text requests the text of a String. It returns a number to be passed to the
-// method at.
+// text requests the contents of a String. It returns a number to be passed to
+// the method at.
 func (p *plan) text(o heap.Object) int {
 	p.texts.list = append(p.texts.list, characters{})
 	return p.askText(o, askString)
 }
 
-// textOf requests a text whose position is known.
+// textOf requests a string whose position is known.
 func (p *plan) textOf(s span) int {
 	p.texts.list = append(p.texts.list, characters{span: s})
 	return p.askText(s.array, askChars)
@@ -115,7 +115,8 @@ func (p *plan) askText(o heap.Object, tag uint8) int {
 	return n
 }
 
-// at returns a text, truncated and made printable, or "" if there is none.
+// at returns a requested string, truncated and made printable, or "" if there
+// is none.
 func (t *texts) at(n int) string {
 	if n < 0 || n >= len(t.list) || !t.list[n].known {
 		return ""

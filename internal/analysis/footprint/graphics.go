@@ -5,7 +5,7 @@ import "github.com/leakgate/leakgate/internal/known"
 // maxBytes is a pebibyte, in bytes: more than any phone has.
 const maxBytes = 1 << 50
 
-// times multiplies the number, to convert it to another unit; the result is
+// times multiplies a number, to convert it to another unit; the result is
 // unknown if it is larger than any phone can have.
 func times(v known.Int, n int64) known.Int {
 	if !v.Known || v.N < 0 || v.N > maxBytes/n {
@@ -14,10 +14,10 @@ func times(v known.Int, n int64) known.Int {
 	return known.Of(v.N * n)
 }
 
-// Channel is the origin of a number.
+// Channel is the command from which a number was read.
 type Channel string
 
-// The sources.
+// The commands.
 const (
 	Meminfo        Channel = "dumpsys meminfo"
 	Gfxinfo        Channel = "dumpsys gfxinfo"
@@ -70,8 +70,8 @@ type quantity struct {
 	unit   Unit
 	value  func(r *GraphicsReading) known.Int
 	// whole reports whether the number is about the whole device, not about the
-	// process. newer reports whether older releases lack the number, in which
-	// case its absence is not reported.
+	// process. newer reports whether older releases lack the number; its
+	// absence is then not reported.
 	whole, newer bool
 }
 

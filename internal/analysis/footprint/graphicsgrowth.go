@@ -38,7 +38,7 @@ type GraphicsRow struct {
 type Incomparable struct {
 	Source Channel
 	Name   string
-	// Reason is a short text for the user.
+	// Reason is a short explanation for the user.
 	Reason string
 }
 

@@ -2,7 +2,7 @@ package footprint
 
 import "bytes"
 
-// Kind is a kind of memory.
+// Kind classifies memory by what it is used for.
 type Kind string
 
 // The kinds.

@@ -135,7 +135,7 @@ func star(name *[]byte) (changed bool) {
 	return changed
 }
 
-// word returns the number of letters and digits at the beginning of a text.
+// word returns the number of letters and digits at the beginning of a string.
 func word(b []byte) int {
 	for i, c := range b {
 		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c < utf8.RuneSelf {

@@ -112,9 +112,9 @@ func (w *whole) search(n *threadName) string {
 	return cmp.Or(found, n.skeleton)
 }
 
-// longest returns the longest text in a sorted list that begins with the given
-// text and differs from it. If there are several, it returns the first; if
-// there are none, "".
+// longest returns the longest string in a sorted list that begins with the
+// given string and differs from it. If there are several, it returns the first;
+// if there are none, "".
 func longest(sorted []string, start string) (found string) {
 	i, _ := slices.BinarySearch(sorted, start)
 	for _, s := range sorted[i:] {
@@ -128,7 +128,7 @@ func longest(sorted []string, start string) (found string) {
 	return found
 }
 
-// reversed returns a text with its bytes reversed.
+// reversed returns a string with its bytes reversed.
 func reversed(s string) string {
 	b := []byte(s)
 	slices.Reverse(b)
@@ -189,8 +189,8 @@ func (f *family) group() ThreadGroup {
 	return g
 }
 
-// parts groups the threads whose numbers are the same except for the last
-// number that differs.
+// parts splits a family into groups whose names differ only in the last of the
+// varying numbers. It returns nil unless at least two numbers vary.
 func (f *family) parts(differ []bool) []ThreadPart {
 	last, several := -1, false
 	for i, d := range differ {

@@ -13,7 +13,7 @@ import (
 
 // naive merges paths like Shark: its nodes contain lists of objects, there are
 // two queues, objects are visited when their node is taken from a queue, and
-// paths are texts. There is one difference: if all objects of a new batch are
+// paths are strings. There is one difference: if all objects of a new batch are
 // already in other batches, naive creates no batch, while Shark creates one
 // that ends up empty, which can affect the order of batches.
 type naive struct {
@@ -239,7 +239,7 @@ func lowRules() trace.Rules {
 }
 
 // Each object must have the node that Shark's algorithm assigns, and the
-// growing places must be those that a comparison of texts finds.
+// growing places must be those that a comparison of path strings finds.
 func TestSeriesAgainstShark(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// These are the kinds of steps of a path.
+// The kinds of steps of a path.
 const (
 	KindRoot     = "gc_root"
 	KindStatic   = "static_field"
@@ -52,8 +52,8 @@ func newNames() *names {
 func (n *names) edge(e edge) uint32 {
 	id, ok := n.edges[e]
 	if !ok {
-		// The text is cloned, because a substring would keep all texts of the
-		// dump in memory.
+		// The strings are cloned, because a substring would keep all strings of
+		// the dump in memory.
 		e.owner, e.name = strings.Clone(e.owner), strings.Clone(e.name)
 		id = uint32(len(n.edgeList))
 		n.edges[e] = id

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/android"
 )
 
-// Place is a place that holds what grows: the objects that have one path.
+// Place is a set of objects that share one path and hold objects that grow.
 type Place struct {
 	// Path leads from the GC root to the place, which is the last step; it is
 	// empty if the number of GC roots grows.
@@ -71,7 +71,7 @@ type PathEdge struct {
 	Objects []int64 `json:"objects"`
 }
 
-// Child is a group of objects that grows in number.
+// Child is a group of objects whose number grows.
 type Child struct {
 	PathEdge
 	// RetainedBytes is, for each dump, what the objects retain together;
@@ -98,9 +98,9 @@ const (
 	mostChildren = 100
 )
 
-// Places returns up to top places that hold what has grown in every dump,
-// ordered by their growth in bytes, and the total number of such places. There
-// are no places before the second dump.
+// Places returns the places with the largest growth in bytes among those that
+// hold what has grown in every dump, at most top of them, and the total number
+// of such places. There are no places before the second dump.
 func (s *Series) Places(top int) (list []Place, found int) {
 	if s.dumps < 2 {
 		return nil, 0
@@ -254,9 +254,9 @@ func (r *reading) step(n uint32) PathEdge {
 	}
 }
 
-// children returns the growing children of a node and what grows below them: at
-// most most children, and the number of the others. own is true if a class that
-// does not belong to a library was found above.
+// children returns the growing children of a node, with what grows below them,
+// and the number of children beyond the limit given by most. own is true if a
+// class that does not belong to a library was found above.
 func (r *reading) children(n uint32, level, most int, own bool) (list []Child, rest int) {
 	nodes := slices.Clone(r.grown[n])
 	slices.SortFunc(nodes, func(a, b uint32) int {

@@ -101,8 +101,8 @@ func (l *line) pop() (objects []uint32, node, key uint32) {
 	objects = l.order[l.next : l.next+int64(b.size)]
 	l.next += int64(b.size)
 	l.taken++
-	// This keeps the list as long as its pending part, instead of keeping all
-	// batches.
+	// Removing the batches already taken keeps the list about as long as its
+	// pending part.
 	if l.taken >= 1<<12 && 2*l.taken > len(l.batches) {
 		l.batches = l.batches[:copy(l.batches, l.batches[l.taken:])]
 		l.taken = 0
@@ -147,7 +147,8 @@ func (l *line) end(places []uint32) {
 
 var errTooLarge = errors.New("there are more paths than can be numbered")
 
-// merge builds the tree of a dump, with about most nodes at most.
+// merge builds the tree of a dump. The number of nodes is limited to about
+// most.
 func merge(ctx context.Context, g *heap.Graph, r *trace.Reader, n *names, most int) (w *walk, err error) {
 	w = &walk{
 		tree: newTree(), graph: g, reader: r, names: n, visited: newBits(g.Objects), known: newKnown(g),

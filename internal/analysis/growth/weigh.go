@@ -27,8 +27,8 @@ type weigh struct {
 	owners []uint32
 }
 
-// above is an object on the path: its subtree is complete when the stack has
-// this height again.
+// above is an object on the path, with the height of the stack at which its
+// subtree is complete.
 type above struct {
 	node   uint32
 	height int

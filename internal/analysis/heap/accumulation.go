@@ -285,8 +285,7 @@ func (a *accumulator) many(sum group, whole Size) bool {
 
 // link checks whether a vertex forms an accumulation together with the vertices
 // of its class that it dominates through vertices of this class only. It
-// returns unsettled if so; otherwise it returns the vertex down to which they
-// do not.
+// returns unsettled if it does, and otherwise the value for step.settled.
 func (a *accumulator) link(v uint32) uint32 {
 	whole, row, count, heavy := a.weigh(v).Total(), a.row(v), int64(0), v
 	for u := v; u < a.t.ends[v]; {
@@ -362,7 +361,8 @@ func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 
 func byVertex(a, b candidate) int { return cmp.Compare(a.vertex, b.vertex) }
 
-// answer counts the contents of the accumulations that were found.
+// answer counts the contents of the accumulations that were found, and returns
+// the accumulations.
 func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation, error) {
 	all := len(a.members) == 0
 	for i := range a.found {
@@ -603,8 +603,8 @@ func (a *accumulator) counts(o uint32) bool {
 	return slices.Contains(a.heaps, int(a.g.heapOf[o]))
 }
 
-// best returns the class with the most bytes. Ties are resolved by the number
-// of objects, then by the name.
+// best returns the class with the most bytes. Ties are broken by the number of
+// objects, then by the name.
 func (a *accumulator) best(t *groups) (best group) {
 	for i, s := range t.list {
 		c := cmp.Or(cmp.Compare(s.size.Total(), best.size.Total()), cmp.Compare(s.count, best.count))

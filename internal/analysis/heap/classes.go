@@ -31,7 +31,7 @@ type class struct {
 	// arrays is true if object arrays of this class were found.
 	arrays bool
 	name   string
-	// super is the slot of the superclass, 0 if there is no superclass.
+	// super is the slot of the superclass, or 0 if there is none.
 	super slot
 	// size is the number of bytes of an instance, or of an array of this class
 	// without its elements, as declared in the dump.

@@ -255,7 +255,7 @@ func (m *merger) list() []ClassNode {
 	for i := range order {
 		order[i] = i
 	}
-	// A node's place depends on the place of its parent, which is one level
+	// A node's position depends on that of its parent, which is one level
 	// above.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.nodes[a].level, m.nodes[b].level) })
 	places := make([]int, len(m.nodes))

@@ -21,8 +21,8 @@ type way struct {
 	sure int64
 }
 
-// ways merges the objects of the dominator tree one by one, by the text of each
-// object's path.
+// ways merges the objects of the dominator tree one by one, by the string form
+// of each object's path.
 func (p *plainTree) ways() map[string]way {
 	all := map[string]way{}
 	var enter func(o heap.Object, above, text string)
@@ -57,7 +57,7 @@ func (p *plainTree) ways() map[string]way {
 	return all
 }
 
-// waysOf returns the nodes of a tree, indexed by the text of their path.
+// waysOf returns the nodes of a tree, indexed by the string form of their path.
 func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 	t.Helper()
 	ways, all := make([]string, len(list)), map[string]heap.ClassNode{}

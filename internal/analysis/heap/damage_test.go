@@ -121,7 +121,7 @@ func TestPartial(t *testing.T) {
 	if len(g.Damage) != 1 || !errors.As(g.Damage[0], &damage) || damage.Offset != broken {
 		t.Errorf("got damage %v, want it at offset %d", g.Damage, broken)
 	}
-	// A part has about 64 kB, and an instance takes 21 bytes.
+	// A part is about 64 kB long, and an instance takes 21 bytes.
 	if lost := objects + 1 - g.Objects; lost < 1 || lost > 2*(64<<10)/21 || g.Dangling != 2 {
 		t.Errorf("got %d missing objects and %d dangling references", lost, g.Dangling)
 	}

@@ -9,10 +9,10 @@ import "context"
 // references: on two linked lists of the same million elements, this takes
 // quadratic time.
 //
-// Four arrays serve seven purposes: a vertex needs its place in the list of
+// Four arrays serve seven purposes: a vertex needs its position in the list of
 // sources only until its semidominator is known, the head of its bucket only
-// until it gets a label, and its place in a bucket only until its dominator is
-// known.
+// until it gets a label, and its position in a bucket only until its dominator
+// is known.
 type dominance struct {
 	// ancestors initially holds the parents in the search tree, which are then
 	// compressed.

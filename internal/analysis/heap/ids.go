@@ -20,12 +20,12 @@ type ids struct {
 	// ART and HotSpot, which align objects to 8 bytes.
 	shift uint
 	base  uint64
-	// regions holds the index of the cells of each stretch of 1<<regionBits
-	// alignment units of 1<<shift bytes, plus 1.
+	// regions holds, for each stretch of 1<<regionBits alignment units
+	// (1<<shift bytes each), the index of its cells plus 1.
 	regions []uint32
 	cells   []cell
 	// firsts holds, for each stretch that has cells, the number of objects
-	// before it, at the index stored in regions.
+	// before the stretch, at the index stored in regions.
 	firsts, starts []uint32
 	// dense is the number of objects in cells. Objects whose addresses are not
 	// multiples of the unit are listed in odd and numbered after the objects in
@@ -118,7 +118,7 @@ func newIDs[T addresses](a *arena, workers int, s spread, lists []T) (*ids, erro
 	return x, nil
 }
 
-// parallel calls do with each number from 0 to n-1, from several goroutines.
+// parallel runs do for each number from 0 to n-1, in several goroutines.
 func parallel(workers, n int, do func(i int)) {
 	if workers == 1 {
 		for i := range n {

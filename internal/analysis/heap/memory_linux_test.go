@@ -231,7 +231,7 @@ func status(t *testing.T, key string) string {
 }
 
 // TestCancelGivesBack cancels many loads early and checks that no address space
-// leaks.
+// is leaked.
 func TestCancelGivesBack(t *testing.T) {
 	if racing {
 		t.Skip("the race detector uses additional memory")

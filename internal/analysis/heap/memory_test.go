@@ -254,7 +254,7 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := heap.Held(g)
-	// An object has a number, a class, a size and a place in the tree.
+	// An object has a number, a class, a size and a position in the tree.
 	if least, most := 10*g.Objects, 40*g.Objects; held < least || held > most {
 		t.Errorf("%d bytes are held for %d objects", held, g.Objects)
 	}

@@ -73,8 +73,8 @@ func same(t *testing.T, got, want []string) {
 }
 
 // double adds, for some objects, another record with the same ID before the
-// object's own. It may be of another kind, but for a class it is always a
-// class.
+// object's own record. The additional record may be of another type, but for a
+// class it is always a class.
 func (d *dice) double() {
 	before := d.objects
 	for range 1 + d.IntN(8) {
@@ -232,7 +232,7 @@ func TestSuperclassCycle(t *testing.T) {
 	for i := range objects {
 		w.instance(at(i), []hprof.ID{0x100, 0x200, 0x300}[i%3], 0, at(i+1))
 	}
-	// The file has 20 kB; the sizes that it declares do not matter.
+	// The file is only 20 kB long; the sizes that it declares do not matter.
 	g := load(t, w.dump(t), heap.Options{Limit: 4 << 20})
 	for i := range objects {
 		o, _ := g.Find(at(i))

@@ -31,7 +31,8 @@ type batch struct {
 	block []uint32
 }
 
-// run is a series of objects in one heap; first is the first of these objects.
+// run is a sequence of objects in one heap; first is the first of these
+// objects.
 type run struct {
 	first uint32
 	heap  uint32
@@ -286,7 +287,7 @@ func (l *loader) cut(s hprof.Snapshot) {
 	l.chunks = s.Chunks(max(min(size, largestChunk), smallestChunk))
 }
 
-// first is the first pass, which collects the objects.
+// first performs the first pass, which collects the objects.
 func (l *loader) first(ctx context.Context) error {
 	readings := make([]*reading, len(l.chunks))
 	err := l.pool(ctx, func() func(int, []hprof.Segment) error {
@@ -386,7 +387,8 @@ func (l *loader) number(ctx context.Context) (err error) {
 	return l.findLast(ctx)
 }
 
-// classLinks finds the roots that the size model implies.
+// classLinks returns the references that the size model implies, and adds the
+// roots that it implies.
 func (l *loader) classLinks() classLinks {
 	rooted := l.rootClasses()
 	links := classLinks{rooted: func(id hprof.ID) bool { return rooted[id] }}
@@ -395,7 +397,7 @@ func (l *loader) classLinks() classLinks {
 	}
 	links.find = l.ids.find
 	if !slices.ContainsFunc(l.roots, l.holds) {
-		// A dump that ends before its roots does not contain which objects are
+		// A dump that ends before its roots does not record which objects are
 		// alive.
 		return links
 	}

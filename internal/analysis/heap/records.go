@@ -362,8 +362,8 @@ func (g *Graph) Tops(f func(Object)) {
 }
 
 // Children calls f with the objects that an object immediately dominates,
-// except for leaves that only this object references: References and Read
-// return those.
+// except for leaves that only this object references: use References and Read
+// to find those.
 func (g *Graph) Children(o Object, f func(Object)) {
 	v := g.tree.vertices[o]
 	if v == 0 || !g.ownVertex(uint32(o)) {

@@ -5,12 +5,12 @@ import "sync/atomic"
 // links are the references of all objects, as bytes: for each object the
 // distances to its targets, in object numbers, as variable-length integers,
 // then a 0. Connected objects were mostly allocated at the same time and are
-// close together, so that most references take one or two bytes. An object's
+// close together, so most references take one or two bytes. An object's
 // reference to itself does not affect what holds it, and is omitted.
 //
-// A distance is zigzag coded, and the lowest bit is set if the target is a
+// A distance is zigzag-encoded, and the lowest bit is set if the target is a
 // leaf, an object without references. The distance to another object is never
-// 0, so that 1 can end the list instead of 0: the object then also references
+// 0, so a 1 can end the list instead of a 0: the object then also references
 // its class, which its slot identifies.
 type links struct {
 	bytes []byte

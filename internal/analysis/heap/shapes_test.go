@@ -93,7 +93,8 @@ func (s *shape) object(i int) hprof.ID {
 // size returns the size of an object with n references.
 func size(references int) int64 { return int64(10 + 3*references) }
 
-// widest is the number of references from which objects are arrays.
+// widest is the minimum number of references of an array; objects with fewer
+// references are instances.
 const widest = 4
 
 func (s *shape) dump(tb testing.TB) []byte {
@@ -457,8 +458,8 @@ func TestManyClasses(t *testing.T) {
 		}
 		w.Class(c)
 	}
-	// Each object references the next one in all its fields; one of three has
-	// no fields.
+	// Each object references the next one in all its fields; every third object
+	// has no fields.
 	for i := range classes {
 		w.instance(instance(i), class(i), []hprof.ID{instance(i + 1), instance(i + 1)}[:i%3]...)
 		w.Root(hprof.Root{Kind: hprof.SubRootUnknown, Object: instance(i/3*3 + 1)})

@@ -84,8 +84,7 @@ func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptio
 }
 
 // dominatorsOfClasses returns the vertices of classes and of dominators of
-// classes, as far as they retain enough bytes, starting with the virtual root
-// 0.
+// classes that retain enough bytes, starting with the virtual root 0.
 func (a *accumulator) dominatorsOfClasses() []uint32 {
 	list := []uint32{0}
 	for i := range a.g.registry.list {

@@ -137,7 +137,7 @@ func (l *loader) countClasses() {
 
 // sumClasses adds up the retained sizes of the instances of each class. In
 // preorder, an instance is below another instance of the same class if it comes
-// before the end of the last instance that is not.
+// before the end of the last instance that is not below another one.
 func (l *loader) sumClasses() {
 	list, t := l.registry.list, &l.tree
 	ends := make([]uint32, len(l.rows))
@@ -152,8 +152,8 @@ func (l *loader) sumClasses() {
 	l.sortRows()
 }
 
-// sortRows sorts the rows, largest retained size first, and keeps only the
-// names of classes without objects.
+// sortRows sorts the rows, largest retained size first. For classes without
+// objects, it keeps only the names.
 func (l *loader) sortRows() {
 	for _, r := range l.rows {
 		if r.Instances == 0 && r.Classes > 0 {

@@ -70,8 +70,7 @@ func valueLine(v heap.FieldValue) string {
 	return fmt.Sprintf("%s.%s %s", v.Class, v.Name, v.Type)
 }
 
-// valueLines returns the fields in the records, as far as the classes are
-// known.
+// valueLines returns the fields in the records whose classes are known.
 func (a *answer) valueLines(o *object) (list []string) {
 	line := func(class, name string, kind hprof.Type, v value) {
 		text := kind.String()

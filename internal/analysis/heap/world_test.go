@@ -237,7 +237,7 @@ type dumper struct {
 func (d *dumper) name(s string) hprof.ID {
 	id, ok := d.names[s]
 	if !ok {
-		// The number is the FNV-1a hash of the text, so it does not depend on
+		// The number is the FNV-1a hash of the string, so it does not depend on
 		// the order of the calls.
 		h := uint32(2166136261)
 		for _, b := range []byte(s) {
