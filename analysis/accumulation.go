@@ -30,8 +30,8 @@ const (
 	zygoteHeap = 'Z'
 )
 
-// caches are classes that evict entries beyond a limit: whatever accumulates in
-// them has a size that a developer chose.
+// caches are classes that evict entries beyond a limit: a developer chose how
+// much can accumulate in them.
 var caches = []string{
 	"android.util.LruCache", "android.support.v4.util.LruCache", "androidx.collection.LruCache",
 	"com.bumptech.glide.util.LruCache",
@@ -48,11 +48,12 @@ var rootsAccumulated = []hprof.SubTag{
 	hprof.SubRootJNIMonitor, hprof.SubRootThreadBlock, hprof.SubRootJNILocal, hprof.SubRootJavaFrame,
 }
 
-// cacheDepth is how many dominators above its entries a cache can be: cache,
-// map, table.
+// cacheDepth is the maximum number of dominators from a cache down to its
+// entries: cache, map, table.
 const cacheDepth = 3
 
-// accumulation is a place where memory accumulates, with its dominators.
+// accumulation adds to a heap.Accumulation what a report shows about it: its
+// dominators, cache and sharers.
 type accumulation struct {
 	heap.Accumulation
 	// Share is Size divided by the reachable bytes, from 0 to 1. No size

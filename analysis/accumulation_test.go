@@ -72,7 +72,7 @@ func accumulationLines(t testing.TB, file []byte, limit int) string {
 	return b.String()
 }
 
-// appWith returns the dump of an app to which something was added.
+// appWith returns the dump of an app after add has modified its heap.
 func appWith(t testing.TB, add func(h *hproftest.Heap)) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})

@@ -25,12 +25,12 @@ type Options struct {
 	// references that only class records have: from objects to their classes,
 	// from classes to their loaders.
 	SizeModel string
-	// ShowTexts shows the app's text: keys of maps, names of threads, titles,
-	// repeated strings. If it is false, each text is replaced by a short hash,
-	// keyed by the contents of the dump.
+	// ShowTexts shows the app's strings: map keys, thread names, titles,
+	// repeated strings. If it is false, each string is replaced by a short
+	// hash, keyed by the contents of the dump.
 	ShowTexts bool
-	// AllStrings compares all strings, even if there are more than in any dump
-	// of a phone.
+	// AllStrings compares all strings, even if there are more of them than in
+	// any dump of a phone.
 	AllStrings bool
 	// Mapping translates the names of an obfuscated build; nil if there is no
 	// mapping.
@@ -214,13 +214,14 @@ type dump struct {
 	graph    *heap.Graph
 	warnings []string
 	partial  bool
-	// hide redacts texts in the report; if it is nil, texts are not redacted.
+	// hide redacts strings in the report; if it is nil, strings are not
+	// redacted.
 	hide *android.Redactor
 	// obfuscated reports whether names are obfuscated and there is no mapping.
 	// watches reports whether LeakCanary watched objects in the process.
 	obfuscated, watches bool
-	// names describes the names in the dump. shapes are the classes of the app
-	// if their names mean nothing by themselves.
+	// names describes the names in the dump. shapes holds a hash of each class
+	// of the app whose name means nothing by itself.
 	names  Naming
 	shapes map[string]uint64
 	// unfinished describes the objects that should be gone but are not part of
@@ -273,7 +274,7 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 	return d, nil
 }
 
-// openToShow opens a dump and redacts its texts unless the options show them.
+// openToShow opens a dump and redacts its strings unless the options show them.
 func openToShow(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, error) {
 	d, err := open(ctx, r, size, o)
 	if err != nil || o.ShowTexts {

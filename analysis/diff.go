@@ -87,7 +87,7 @@ type LeakChange struct {
 	// KeyText is the text from which the key is computed.
 	KeyText []string `json:"key_text"`
 	// MovedFrom is the key in base of a leak that is held by something else in
-	// head. BaseKeyText is the text of that key.
+	// head. BaseKeyText is the text from which that key is computed.
 	MovedFrom   string   `json:"moved_from,omitempty"`
 	BaseKeyText []string `json:"base_key_text,omitempty"`
 	// Classes lists the classes of the objects that leak or accumulate, at most

@@ -116,11 +116,11 @@ func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum 
 	return of
 }
 
-// MatchMoved matches leaks that only head has with leaks that only base has, if
-// they are the same leaks, now held by something else, by the rule of
+// MatchMoved matches leaks found only in head with leaks found only in base if
+// they are the same leaks, now held by something else, by the same rules as
 // [Compare]. The result maps indexes into added to indexes into gone. baseLoads
-// and headLoads report whether a dump has loaded a class of the app, by its
-// name without compiler-generated numbers.
+// and headLoads report whether a class of the app is loaded in base or head;
+// the class is given by its name without compiler-generated numbers.
 func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class string) bool) map[int]int {
 	classes := loadedClasses{map[string]bool{}, map[string]bool{}}
 	sums := func(list []SummaryLeak) (out []*leakSum, places map[*leakSum]int) {

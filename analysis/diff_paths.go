@@ -104,8 +104,8 @@ func (t *trees) paths(sign int64, top int) []PathChange {
 
 func (t *trees) growth(f fork) int64 { return t.sign * f.RetainedBytes.Delta }
 
-// later returns the bytes of a step in the larger dump: nothing below it can
-// have grown by more.
+// later returns the bytes of a step in head, or in base if shrinkage counts as
+// growth: nothing below the step can have grown by more.
 func (t *trees) later(f fork) int64 {
 	if t.sign < 0 {
 		return f.RetainedBytes.Base
@@ -148,8 +148,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// down follows large growth. A path ends at a step whose growth is spread over
-// many small steps.
+// down follows large growth from f to the steps below it. A path ends at a step
+// whose growth is spread over many small steps.
 func (t *trees) down(f fork, way []PathStep) {
 	next := t.below(f)
 	spread := t.growth(f)
@@ -157,8 +157,8 @@ func (t *trees) down(f fork, way []PathStep) {
 		if growth := t.growth(c); growth >= t.least {
 			spread -= growth
 		}
-		// If one thing grew and another shrank, what holds both need not have
-		// grown.
+		// If one step grew and another shrank, the step that holds both need
+		// not have grown.
 		if t.later(c) >= t.least {
 			t.down(c, append(slices.Clip(way), c.PathStep))
 		}

@@ -62,7 +62,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// Shark reports the same object as unreachable in its recorded answer for this
+// Shark reports the same object as unreachable in its recorded output for this
 // dump.
 func TestRecordedGarbage(t *testing.T) {
 	r := analyzed(t, recorded.Read(t, "hprof", "leak_service_binder.hprof"), Options{})

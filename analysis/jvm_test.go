@@ -57,7 +57,7 @@ func (d jvmDump) analyze(t *testing.T, m *analysis.Mapping, classes ...string) *
 	return r
 }
 
-// run holds a program after some iterations.
+// run runs a program for a number of iterations and returns a dump of it.
 func run(t *testing.T, j *jvmtest.JDK, jar, main string, iterations int, args ...string) jvmDump {
 	t.Helper()
 	p := j.Start(t, jar, main, args...)
@@ -354,8 +354,8 @@ func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
 }
 
 // compareFingerprints counts how often Shark's fingerprints differ from those
-// of the first build. They are equal if no build changes a name or a place on
-// the path.
+// of the first build. They are equal if no build changes the path or a name on
+// it.
 func compareFingerprints(t *testing.T, builds []*build) {
 	changed := map[string]int{}
 	for _, b := range builds[1:] {

@@ -278,7 +278,8 @@ func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
 	return rules
 }
 
-// text returns the text of a key of a map, or its replacement.
+// text returns the contents of a String that is a map key, or their
+// replacement.
 func (t *tracing) text(o heap.Object) (string, bool) {
 	text, ok := t.inspector.Text(o)
 	return t.hide.Redact(text), ok
@@ -429,7 +430,7 @@ func (t *tracing) traced(x *trace.Trace) Leak {
 	return r
 }
 
-// lines splits a text into its lines.
+// lines splits a string into its lines.
 func lines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 
 var kindNames = map[trace.EdgeKind]string{

@@ -52,7 +52,8 @@ func (n sourceNames) Field(class, name string, t hprof.Type) string {
 	return n.FieldOfType(class, name, strings.ToLower(t.String()))
 }
 
-// Frame returns the first of the possible frames, including inlined methods.
+// Frame translates one stack frame to one frame per inlined method. If several
+// translations are possible, it returns the first.
 func (n sourceNames) Frame(f heap.StackFrame) (list []heap.StackFrame) {
 	for _, x := range n.Mapping.Frame(f.Class, f.Method, f.Line) {
 		if x.Alternative > 0 {

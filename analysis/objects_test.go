@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// A stripped dump contains no texts: if a field is compared with a text, the
-// result is a warning, not an empty list.
+// A stripped dump contains no string contents: comparing a field with a string
+// returns a warning, not an empty list.
 func TestLookupOfStrippedTexts(t *testing.T) {
 	for names, want := range map[int]string{
 		1: "1 string value is not in the dump; objects with such a string match neither = nor !=",

@@ -181,7 +181,7 @@ func (d *dump) below(class string) (names []string) {
 }
 
 // FindPaths merges the paths to all instances of a class, or to the object with
-// an ID.
+// a given ID.
 func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id hprof.ID, o Options) (*Paths, error) {
 	// Leak traces follow Shark, which reads the tables and nodes of an app's
 	// own subclasses of collections. Merged paths would then be split by the

@@ -28,8 +28,8 @@ func leaking(t testing.TB, dump []byte, class string) *Report {
 	return r
 }
 
-// cachedShop returns an app with sessions in a map, which is either a Java
-// class or a class of the app. The map contains both kinds of nodes.
+// cachedShop returns an app with sessions in a map whose class belongs to Java
+// or, with own, to the app. The map contains both list nodes and tree nodes.
 func cachedShop(t testing.TB, own bool) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})

@@ -366,8 +366,8 @@ type fieldValue struct {
 	Owner string `json:"owner,omitempty"`
 	Name  string `json:"name"`
 	Type  string `json:"type"`
-	// Value is a number, a boolean or a character; for a string, its text or
-	// the replacement of the text.
+	// Value is a number, a boolean or a character; for a string, its contents
+	// or what replaces them.
 	Value  *string `json:"value"`
 	Object string  `json:"object,omitempty"`
 	Class  string  `json:"class,omitempty"`

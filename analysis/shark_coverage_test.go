@@ -122,7 +122,7 @@ var flattened = map[string]string{
 	"holder/FastSafeIterableMap":       `androidx.arch.core.internal.FastSafeIterableMap["key"]`,
 }
 
-// sightings holds the texts in answers, by kind.
+// sightings holds the strings found in answers, by kind.
 type sightings map[string]map[string]bool
 
 func (s sightings) add(what, text string) {
@@ -132,7 +132,7 @@ func (s sightings) add(what, text string) {
 	s[what][text] = true
 }
 
-// has reports whether a text of the given kind equals part or, if the kind
+// has reports whether a string of the given kind equals part or, if the kind
 // consists of sentences, contains it.
 func (s sightings) has(what, part string) bool {
 	if what == "reason" || what == "label" || what == "collection" {

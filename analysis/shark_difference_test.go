@@ -22,9 +22,9 @@ type sharkDifference struct {
 }
 
 // sharkDifferences are all intentional differences, in the order in which they
-// are enabled: first those in the search for paths, then those in what is
-// known, then those in what ends a path. docs/rationale.md lists the reasons,
-// in the same order.
+// are enabled: first those in the search for paths, then those in the known
+// leaks and the inspectors, then those in what ends a path. docs/rationale.md
+// lists the reasons, in the same order.
 var sharkDifferences = []sharkDifference{
 	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint",
 		func(r *rules) { r.weakMaps = true }},
@@ -239,7 +239,8 @@ func (r *rules) find(t *testing.T, s *scale, class string) *found {
 // fate is the verdict on one target.
 type fate struct{ how, library, fingerprint, statuses, path string }
 
-// fates holds the verdicts of a result on its targets, without texts and sizes.
+// fates returns the verdicts of a result on its targets, without descriptions
+// and sizes.
 func (f *found) fates() map[heap.Object]fate {
 	all := map[heap.Object]fate{}
 	for i := range f.Leaks {

@@ -46,7 +46,7 @@ func sharkFaults() []sharkFault {
 			"NullPointerException at shark.AndroidObjectInspectors$COMPOSITION_IMPL", nil,
 		},
 		{"two dumps in one file", concatenate, plain, "", countedTwice},
-		{"texts that share a char[]", texts(true), texts(false), "", countedEach},
+		{"strings that share a char[]", texts(true), texts(false), "", countedEach},
 	}
 }
 
@@ -190,8 +190,8 @@ func retarget(t *testing.T, data []byte, object, from, to hprof.ID) {
 	}
 }
 
-// On each dump, Shark fails or returns a wrong answer, and our answer is the
-// same as on the dump without the fault.
+// On each faulty dump, Shark fails or returns a wrong answer, and our answer is
+// the same as on the dump without the fault.
 func TestSharkFaults(t *testing.T) {
 	run := askShark(t)
 	var sound *sharktest.Answer

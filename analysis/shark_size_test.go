@@ -414,9 +414,8 @@ func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
 	return set
 }
 
-// holder returns the string, or the array of boxed values, whose contents an
-// object belongs to; if the object is not contents, it returns the object
-// itself.
+// holder returns the string, or the array of boxed values, to whose contents an
+// object belongs; if the object is not contents, it returns the object itself.
 func (w *weighing) holder(o heap.Object) heap.Object {
 	d, ok := w.graph.Dominator(o)
 	if ok && (w.graph.Class(d) == "java.lang.String" || boxes[w.graph.Class(d)]) {

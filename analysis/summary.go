@@ -28,7 +28,8 @@ type Summary struct {
 	empty           []string
 	leaks, suspects []leakSum
 	tree            classTree
-	// shapes are the classes of an app whose names mean nothing by themselves.
+	// shapes holds a hash of each class of the app whose name means nothing by
+	// itself.
 	shapes   map[string]uint64
 	warnings []string
 }

@@ -38,8 +38,8 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		r.Accumulates.Root = a.Root.String()
 		// The key text is a single line. It therefore differs from the key of
-		// objects that accumulate in a single object of that class that a GC
-		// root holds.
+		// objects that accumulate in a single object of the same class that a
+		// GC root holds.
 		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
 	}
 	r.Key, r.KeyText = trace.KeyOf(text), lines(text)

@@ -12,7 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// suspects returns the suspects in an app to which something was added.
+// suspects returns the suspects in the dump of an app after add has modified
+// its heap.
 func suspects(t *testing.T, add func(h *hproftest.Heap)) []Leak {
 	t.Helper()
 	dump := appWith(t, add)

@@ -45,9 +45,9 @@ func ReadPulse(ctx context.Context, dev Device, deadline time.Duration) (Pulse, 
 // be read.
 const bootCommand = "cat /proc/sys/kernel/random/boot_id 2>/dev/null"
 
-// bootID returns the boot id, or "" if the text does not have the form of one.
-// If the kernel has no boot id, or the shell may not read it, the text is empty
-// or an error message.
+// bootID returns the boot id, or "" if the output does not look like a boot id.
+// If the kernel has no boot id, or the shell may not read it, the output is
+// empty or an error message.
 func bootID(text []byte) string {
 	id := strings.TrimSpace(string(text))
 	if len(id) != 36 || strings.Trim(id, "0123456789abcdef-") != "" {

@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// holdVariable is the environment variable that makes this test binary hold so
-// many MB of memory and wait.
+// holdVariable is the environment variable that makes this test binary hold
+// that many MB of memory and wait.
 const holdVariable = "LEAKGATE_TEST_HOLD_MB"
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func hold(mb int) {
 	runtime.KeepAlive(memory)
 }
 
-// holder starts a process with this name that holds memory.
+// holder starts a process with the given name that holds memory.
 func holder(t testing.TB, name string, mb int) {
 	t.Helper()
 	cmd := &exec.Cmd{

@@ -32,9 +32,9 @@ type Found struct {
 	// have its name: they are about to execute a program of their own, or are
 	// workers that keep the name.
 	Children []Process
-	// Unnamed counts processes whose command line contains a wanted text but
-	// whose name is not printable text of at most 255 bytes: no pattern can
-	// match them.
+	// Unnamed counts processes whose command line contains the fixed part of a
+	// pattern but whose name is not printable text of at most 255 bytes: no
+	// pattern can match them.
 	Unnamed int
 	// SystemServer is the pid of system_server, 0 if it was not found.
 	SystemServer int
@@ -90,9 +90,9 @@ const uuidFile = "/proc/sys/kernel/random/uuid"
 const processesPerCat = 100
 
 // findCommand returns a command that finds the processes whose command line
-// contains a wanted text, and prints their files. grep -l reads all command
-// lines in one process, and one cat reads the files of a hundred matching
-// processes, with a UUID after each file: starting one program takes
+// contains one of the wanted strings, and prints their files. grep -l reads all
+// command lines in one process, and one cat reads the files of a hundred
+// matching processes, with a UUID after each file: starting one program takes
 // milliseconds on a phone, so starting a thousand would take seconds.
 func findCommand(m shell.Marker, patterns []Pattern) string {
 	return fmt.Sprintf("u=%s; a=; n=0; t=0; %s; for f in $(%s); do p=${f%%/cmdline}; a=\"$a $p/stat $u $p/status $u "+
@@ -103,7 +103,7 @@ func findCommand(m shell.Marker, patterns []Pattern) string {
 }
 
 // hits returns the command that lists the paths of the command lines that
-// contain a wanted text.
+// contain one of the wanted strings.
 func hits(patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("grep -l -s -F -e " + systemServer)
@@ -117,7 +117,7 @@ func hits(patterns []Pattern) string {
 // uuidLine is the form of a UUID with its line end.
 const uuidLine = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx\n"
 
-// uuids returns the positions of the UUIDs in a text. It searches for line ends
+// uuids returns the positions of the UUIDs in text. It searches for line ends
 // and checks what precedes them: a regular expression took as long as the rest
 // of the search for processes.
 func uuids(text []byte) (at []int) {

@@ -219,7 +219,7 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	return round, nil
 }
 
-// ends returns the number of end lines in a complete answer: one from the main
+// ends returns the number of end lines in complete output: one from the main
 // grep, and one more if any target is read through run-as or su.
 func ends(targets []Target) int {
 	for _, t := range targets {
@@ -326,7 +326,7 @@ func (f *Fast) reading(t Target) Reading {
 	return r
 }
 
-// identify compares the pid and start time in the answer with those of the
+// identify compares the pid and start time in the output with those of the
 // target.
 func (f *Fast) identify(t Target) (procfs.Stat, error) {
 	text := f.files[file{t.PID, "stat"}]

@@ -43,7 +43,7 @@ func answering(out, errOut string) *shelltest.Device {
 	}}
 }
 
-// end is the last line of a complete answer.
+// end is the last line of complete output.
 const end = "uptime:1000.26 2000.00\n"
 
 func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {

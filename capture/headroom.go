@@ -144,7 +144,7 @@ const (
 	// reading waits for a process.
 	headroomTimeout = 10 * time.Second
 	// traitsTimeout is the maximum real time for reading the constant values;
-	// the package service answers through system_server.
+	// the package service responds through system_server.
 	traitsTimeout = 15 * time.Second
 	// maxTraits is the maximum number of processes whose traits are kept: there
 	// may be many short-lived processes.
@@ -190,7 +190,7 @@ func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 }
 
 // readSome is like Read, for as many targets as fit on one command line. flags
-// holds the answers of the package service, which is called once per package.
+// holds the responses of the package service, which is called once per package.
 func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[string][]byte) ([]Headroom, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, h.dev, headroomTimeout, m.Join(h.command(targets)))
@@ -440,7 +440,7 @@ func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flag
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	// Answers that arrived before a service hung are still used.
+	// Responses that arrived before a service hung are still used.
 	hung := errors.Is(err, context.DeadlineExceeded)
 	if err != nil && !hung {
 		return nil, fmt.Errorf("read headroom: %w", err)
@@ -479,7 +479,7 @@ type newProcess struct {
 
 // traitParts read the constant values. The package service comes last, because
 // it may hang. It is called for the first process of each package, unless flags
-// already has its answer.
+// already has its response.
 func (h *Headrooms) traitParts(fresh []newProcess, flags map[string][]byte) []shell.Part {
 	var parts, late []shell.Part
 	if !h.asked {
@@ -565,7 +565,7 @@ func positive(text string) known.Int {
 	return known.Of(n)
 }
 
-// traits parses the answers about a process and about its package.
+// traits parses the output about a process and about its package.
 func (n newProcess) traits(parts map[string][]byte, label string, flags []byte) traits {
 	name, _, _ := bytes.Cut(parts["parent"+label], []byte{0})
 	first, _, _ := bytes.Cut(parts["pids"+label], []byte("\n"))

@@ -424,7 +424,7 @@ func unprivileged(t *testing.T) *shelltest.Device {
 	}}
 }
 
-// If the answer is arbitrary text, all numbers are unknown.
+// If the output is arbitrary text, all numbers are unknown.
 func FuzzHeadroom(f *testing.F) {
 	stat := "20602 (a b) S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 " +
 		"49213 1\n"

@@ -34,7 +34,7 @@ const (
 // (the process died, or the device did not answer in time).
 type Answer uint8
 
-// The three answers of a probe.
+// The three possible results of a probe.
 const (
 	Unclear Answer = iota
 	Refused

@@ -15,7 +15,7 @@ import (
 // memoryLimiterAPI is the first API level with the memory limiter (Android 17).
 const memoryLimiterAPI = 37
 
-// limiter is the device's answer about its memory limiter.
+// limiter is what the device reports about its memory limiter.
 type limiter struct {
 	dumpsys.MemoryLimiter
 	// answered is false if there was no answer; limits are then assumed, if
@@ -46,7 +46,7 @@ func (h *Headrooms) limiterParts() []shell.Part {
 	return []shell.Part{{"ram", memTotalCommand}, {"limiter", "am memory-limiter status </dev/null 2>&1"}}
 }
 
-// readLimiter parses the answers to limiterParts. It returns nil before Android
+// readLimiter parses the output of limiterParts. It returns nil before Android
 // 17.
 func (h *Headrooms) readLimiter(parts map[string][]byte) *limiter {
 	if h.facts.API < memoryLimiterAPI {

@@ -31,9 +31,9 @@ const twinSign = '#'
 // (system/core libcutils/include/private/android_filesystem_config.h).
 const perUser = 100000
 
-// Isolated reports whether the process runs under an isolated uid: 90000
-// (AID_ISOLATED_START; app zygotes use the first of these) to 99999. run-as
-// cannot run commands under such a uid.
+// Isolated reports whether the process runs under an isolated uid, from 90000
+// (AID_ISOLATED_START; app zygotes use the first uids of this range) to 99999.
+// run-as cannot run commands under such a uid.
 func (p Process) Isolated() bool {
 	app := p.UID % perUser
 	return app >= 90000 && app <= 99999
@@ -65,7 +65,7 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s (user %d)", k.Name, k.User)
 }
 
-// Same reports whether two readings are of the same life.
+// Same reports whether p and q are the same life of a process.
 func (p Process) Same(q Process) bool {
 	return p.PID == q.PID && p.Start == q.Start
 }
@@ -92,7 +92,7 @@ func (p Pattern) Match(name string) bool {
 	return string(p) == name
 }
 
-// stem returns the text that every matching name contains.
+// stem returns the string that every matching name contains.
 func (p Pattern) stem() string { return strings.TrimSuffix(string(p), "*") }
 
 // ParsePattern validates a pattern. It rejects text that cannot be part of an

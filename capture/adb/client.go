@@ -247,7 +247,7 @@ func (c *Client) call(ctx context.Context, request, serial string) (*conn, error
 	}
 }
 
-// query sends a request and returns the text of the answer.
+// query sends a request and returns the text of the response.
 func (c *Client) query(ctx context.Context, request string) (string, error) {
 	k, err := c.call(ctx, request, "")
 	if err != nil {

@@ -183,9 +183,9 @@ func (c *command) packetReader() func() (int, error) {
 		defer chunks.Put(buf)
 		if p == nil {
 			p = &packets{r: c.conn.r}
-			// A command that reads standard input must reach its end. An error
-			// here is also returned by the next read, which may still find a
-			// complete answer.
+			// Close standard input, because the command may read it until its
+			// end. An error here is also returned by the next read, which may
+			// still find a complete response.
 			_, _ = c.conn.net.Write([]byte{idCloseStdin, 0, 0, 0, 0})
 		}
 		for {
@@ -253,8 +253,8 @@ func (c *command) enclosedReader() func() (int, error) {
 	}
 }
 
-// cut handles a stream that ended before its last line: unless the stream
-// continues, the held-back bytes are output.
+// cut handles a stream that ended before its last line. After a timeout the
+// stream may continue; otherwise the bytes held back so far are output.
 func (c *command) cut(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {
 		return c.failed(err)

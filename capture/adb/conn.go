@@ -28,9 +28,9 @@ type conn struct {
 	r     *bufio.Reader
 	ctx   context.Context
 	stop  func() bool
-	wait  time.Duration // for one answer
+	wait  time.Duration // for one response
 	phase phase
-	// hungUp reports whether the connection ended at a point where an answer
+	// hungUp reports whether the connection ended at a point where a response
 	// should begin.
 	hungUp bool
 }
@@ -122,7 +122,7 @@ func (k *conn) okay() error {
 	return k.malformed("OKAY or FAIL", status[:])
 }
 
-// text reads a length as four hex digits, and then as many bytes.
+// text reads a length as four hex digits, and then that many bytes.
 func (k *conn) text() (string, error) {
 	var digits [4]byte
 	if _, err := io.ReadFull(k.r, digits[:]); err != nil {

@@ -63,7 +63,7 @@ func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	return k, err
 }
 
-// bound records that the device, no longer the server, answers from here on.
+// bound records that from now on the device responds, not the server.
 func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.AnswerTimeout }
 
 // Features returns the features of the device's adbd, such as shell_v2 and
@@ -116,7 +116,7 @@ const (
 	maxOldService = 4095
 )
 
-// blindService returns the shell service for commands whose answer is not read.
+// blindService returns the shell service for commands whose output is not read.
 func (d *Device) blindService() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -140,7 +140,7 @@ var kinds = []error{
 }
 
 // checkSentence checks that an error has exactly one kind, and that it is one
-// short, printable line that contains the text and says what to do.
+// short, printable line that contains text and says what to do.
 func checkSentence(t *testing.T, err, kind error, text string) {
 	t.Helper()
 	if err == nil {
@@ -203,7 +203,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // FuzzDevices checks that a list in the format of AOSP's append_transport is
-// parsed correctly, and that every returned device occurs in the text.
+// parsed correctly, and that every returned device occurs in the list.
 func FuzzDevices(f *testing.F) {
 	f.Add("emulator-5554", "device", "sdk", "Pixel_9", "komodo", int64(3), "x")
 	f.Add("adb-X (2)._adb-tls", udev, "", "", "", int64(0), "a  b c:d\n\te")

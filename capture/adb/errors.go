@@ -13,10 +13,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The kinds of errors, for errors.Is. The text of an error that wraps one of
+// The kinds of errors, for errors.Is. The message of an error that wraps one of
 // them is a sentence with the cause and what to do.
 var (
-	// ErrNoServer means that no adb server answers.
+	// ErrNoServer means that no adb server responds.
 	ErrNoServer = errors.New("no adb server")
 	// ErrNoDevice means that the requested device, or any device, is not
 	// connected.
@@ -30,15 +30,15 @@ var (
 	// ErrSeveralDevices means that more than one device qualifies.
 	ErrSeveralDevices = errors.New("several devices")
 	// ErrDeviceGone means that the device disappeared, or its connection ended,
-	// before the answer was complete.
+	// before the response was complete.
 	ErrDeviceGone = errors.New("device gone")
 	// ErrTooMuch means that a stream reached its byte limit.
 	ErrTooMuch = errors.New("too much output")
-	// ErrProtocol means that the answer violates the protocol.
+	// ErrProtocol means that the response violates the protocol.
 	ErrProtocol = errors.New("adb protocol fault")
 )
 
-// fault is an error whose text is a complete sentence.
+// fault is an error whose message is a complete sentence.
 type fault struct {
 	kind  error
 	cause error
@@ -79,13 +79,13 @@ type phase struct {
 	bound    bool   // the device answers, not the server
 }
 
-// refusal converts the text of a FAIL answer to an error. The texts are those
-// of AOSP adb/transport.cpp (acquire_one_transport) and adb/sockets.cpp.
+// refusal converts the message of a FAIL response to an error. The messages are
+// those of AOSP adb/transport.cpp (acquire_one_transport) and adb/sockets.cpp.
 func (p phase) refusal(text string) error {
 	has := func(part string) bool { return strings.Contains(text, part) }
 	name := p.name()
 	switch {
-	// This is checked first: the text contains the serial, which may contain
+	// This is checked first: the message contains the serial, which may contain
 	// any of the words below.
 	case strings.HasPrefix(text, "device ") && strings.HasSuffix(text, "not found"), has("no devices"),
 		has("no emulators"):
@@ -152,7 +152,8 @@ func unauthorized(name string) error {
 			"reconnect it", name)
 }
 
-// noPermission parses the server's sentence, which may mention the group (AOSP
+// noPermission returns the error for a device that may not be opened. The
+// server's message may say that the user is not in the required group (AOSP
 // adb/diagnose_usb.cpp, usb_permissions_short_help_text).
 func noPermission(name, text string) error {
 	todo := "install the udev rules (Debian: package android-sdk-platform-tools-common), then reconnect it"

@@ -44,7 +44,7 @@ type hostPhone struct {
 
 func newHostPhone(t testing.TB, serial string, features ...string) *hostPhone {
 	p := &hostPhone{root: t.TempDir(), session: true, signal: syscall.SIGHUP}
-	if signal.Ignored(syscall.SIGHUP) { // under nohup, and children inherit it
+	if signal.Ignored(syscall.SIGHUP) { // as under nohup; children inherit this
 		p.signal = syscall.SIGTERM
 	}
 	p.id = adbd.Identity{Serial: serial, Product: "prod", Model: "Host_Phone", Device: "host", Features: features}
@@ -486,7 +486,7 @@ func TestServerKilled(t *testing.T) {
 	checkLeaks(t)
 }
 
-// TestParallel runs 64 commands concurrently; each must return its own answer.
+// TestParallel runs 64 commands concurrently; each must return its own output.
 func TestParallel(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
 		var wg sync.WaitGroup

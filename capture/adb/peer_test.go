@@ -103,7 +103,7 @@ func scripted(t *testing.T, handle func(p *peer)) *Client {
 	return testClient(t, Options{Addr: l.Addr().String()})
 }
 
-// hangUp closes the connection in order: closing it with unread input would
+// hangUp closes the connection gracefully: closing it with unread input would
 // reset it and destroy output in flight.
 func hangUp(nc net.Conn) {
 	if half, ok := nc.(*net.TCPConn); ok && half.CloseWrite() == nil {

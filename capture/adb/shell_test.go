@@ -380,11 +380,11 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// TestCompleteAnswerWins checks that a complete answer counts even if the
+// TestCompleteAnswerWins checks that a complete response counts even if the
 // context is canceled.
 func TestCompleteAnswerWins(t *testing.T) {
 	ctx, cancel := context.WithCancel(soon(t))
-	// An answer that is partly in flight when the context is canceled is
+	// A response that is partly in flight when the context is canceled is
 	// dropped, and the command is killed.
 	c := device2(t, make(chan string, 1), func(p *peer, token string) { p.send(good(serviceV2, token)) })
 	exit, err := phone(c, "shell_v2").Shell(ctx, "cmd", writerFunc(func(p []byte) { cancel() }), nil)

@@ -56,9 +56,9 @@ func freeAddr(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
 }
 
-// holdGrace prevents the start of a server at an address until one has been
-// there, however slow the machine is. TestRestartRules tests the grace period
-// on the clock of a bubble.
+// holdGrace prevents the client from starting a server at an address until a
+// server has been found there, however slow the machine is. TestRestartRules
+// tests the grace period on the clock of a bubble.
 func holdGrace(addr string) {
 	s := serverStateAt(addr)
 	s.mu.Lock()

@@ -61,7 +61,7 @@ func (d *Device) openSync(ctx context.Context, path string) (*syncConn, error) {
 	return &syncConn{conn: k, path: path}, nil
 }
 
-// send writes a request: an id followed by a text, which may be empty.
+// send writes a request: an id followed by a string, which may be empty.
 func (s *syncConn) send(id, text string) error {
 	if err := s.expect(s.wait); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *syncConn) quit() {
 	}
 }
 
-// read fills p with the device's answer.
+// read fills p with the device's response.
 func (s *syncConn) read(p []byte) error {
 	if err := s.expect(s.wait); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *syncConn) read(p []byte) error {
 	return nil
 }
 
-// reason reads the text of FAIL, whose length has just been read.
+// reason reads the message of FAIL, whose length has just been read.
 func (s *syncConn) reason(size uint32) error {
 	text := make([]byte, min(size, maxReason))
 	if err := s.read(text); err != nil {
@@ -101,7 +101,7 @@ func (s *syncConn) reason(size uint32) error {
 	return &syncError{path: s.path, text: string(text)}
 }
 
-// syncError is a device's FAIL, whose text ends with that of strerror. It
+// syncError is a device's FAIL, whose message ends with that of strerror. It
 // unwraps to fs.ErrNotExist or fs.ErrPermission if that is the reason.
 type syncError struct{ path, text string }
 
@@ -314,7 +314,7 @@ func (s *syncConn) push(r io.Reader, mode fs.FileMode) error {
 	if err := s.send("SEND", target); err != nil {
 		return err
 	}
-	// The answer is read while the file is being sent: a device without space
+	// The response is read while the file is being sent: a device without space
 	// reports it immediately, and then drops all further data.
 	if err := s.expect(0); err != nil {
 		return err
@@ -342,7 +342,7 @@ func isRefusal(err error) bool {
 }
 
 // upload sends r in DATA packets, then DONE. early reports whether the device
-// answered before the end; err then contains its answer.
+// responded before the end; err then contains its response.
 func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err error) {
 	packet := make([]byte, syncHead+syncData)
 	copy(packet, "DATA")
@@ -392,7 +392,7 @@ func (s *syncConn) upstream(p []byte) error {
 	return nil
 }
 
-// confirmed reads the answer to a SEND: OKAY or FAIL.
+// confirmed reads the response to a SEND: OKAY or FAIL.
 func (s *syncConn) confirmed() error {
 	var head [syncHead]byte
 	if _, err := io.ReadFull(s.r, head[:]); err != nil {

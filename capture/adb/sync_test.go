@@ -24,7 +24,7 @@ func syncFail(text string) string {
 
 const doneRecv = "DONE\x00\x00\x00\x00"
 
-// sta2 and stat1 return the answers of the two versions of stat.
+// sta2 and stat1 return the responses of the two versions of stat.
 func sta2(errno, mode uint32, size uint64, mtime uint64) string {
 	return "STA2" + u32(errno) + u64(1) + u64(2) + u32(mode) + u32(1) + u32(0) + u32(0) + u64(size) + u64(7) +
 		u64(mtime) + u64(9)
@@ -385,7 +385,7 @@ func FuzzPull(f *testing.F) {
 	})
 }
 
-// plainPull is the oracle: it parses the whole answer in one slice.
+// plainPull is the oracle: it parses the whole response in one slice.
 func plainPull(p []byte, v2 bool) (out []byte, ok bool) {
 	var mode uint32
 	var size uint64
@@ -415,7 +415,7 @@ func plainPull(p []byte, v2 bool) (out []byte, ok bool) {
 	return nil, false
 }
 
-// memorySync returns a sync connection that already contains the whole answer
+// memorySync returns a sync connection that already contains the whole response
 // and drops all writes.
 func memorySync(t *testing.T, answer []byte) *syncConn {
 	k := newConn(t.Context(), &memoryConn{r: bytes.NewReader(answer)}, time.Second, phase{serial: "X", bound: true})

@@ -44,8 +44,8 @@ func TestHeader(t *testing.T) {
 	for _, tt := range tests {
 		for _, step := range []int{1, 2, 7, 1 << 20} {
 			if step < len(tt.in) && len(tt.in) > maxHeader {
-				// If the text arrives in one piece, the token is found in time;
-				// if it arrives in small pieces, it is not.
+				// If the output arrives in one piece, the token is found in
+				// time; if it arrives in small pieces, it is not.
 			} else if len(tt.in) > maxHeader {
 				continue
 			}
@@ -160,8 +160,8 @@ func TestWrapping(t *testing.T) {
 				}
 				continue
 			}
-			// A shell that cannot parse its text may return another status
-			// under eval.
+			// A shell that cannot parse the command may return a different
+			// status under eval.
 			sameExit := status == exit || exit != 0 && status != 0 && out == "" &&
 				strings.Contains("if (echo )'openfi", command)
 			if !ok || string(got) != out || !sameExit {

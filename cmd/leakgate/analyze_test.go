@@ -323,14 +323,14 @@ func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 }
 
 // The classes are compared with the class histogram that the virtual machine
-// wrote with the dump. The machine computes sizes differently, and lists
-// internal classes that no dump contains.
+// wrote with the dump. The virtual machine computes sizes differently, and
+// lists internal classes that no dump contains.
 func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
 	r := analyzed(t, recorded.Path(t, "hprof", "mat-sun_jdk6_30_x64_compressedOops.hprof"), "--top",
 		strconv.Itoa(manyRows))
 	rows := machineRows(recorded.Read(t, "hprof", "expected-mat-sun_jdk6_30_x64_compressedOops.notes.txt"))
-	// int[][] stands for internal tables of the machine. java.lang.Class has
-	// instances without a class dump.
+	// int[][] stands for internal tables of the virtual machine.
+	// java.lang.Class has instances without a class dump.
 	differ := map[string]bool{"int[][]": true, "java.lang.Class": true, "java.lang.Object": true}
 	for class, n := range rows {
 		if got := r.row(class).Instances; (got == n) == differ[class] {
@@ -481,8 +481,8 @@ func TestAnalyzeTruncated(t *testing.T) {
 	}
 }
 
-// For a damaged dump the error names the place; --partial analyzes the readable
-// part.
+// For a damaged dump the error states where the damage is; --partial analyzes
+// the readable part.
 func TestAnalyzeDamaged(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	_, records, err := hproftest.Parse(dump)
@@ -717,8 +717,8 @@ func TestAnalyzeTwoSnapshots(t *testing.T) {
 	}
 }
 
-// Names come from an untrusted file. The text contains nothing that a terminal
-// interprets; the JSON has them unchanged.
+// Names come from an untrusted file. The text output contains nothing that a
+// terminal interprets; the JSON contains the names unchanged.
 func TestAnalyzeHostileNames(t *testing.T) {
 	for _, name := range []string{
 		evil, "com.x\nwarning: all is well", "\u202eelbissop", strings.Repeat("very.", 1000) + "Long", "\xff\xfe", "",
@@ -746,8 +746,8 @@ func TestAnalyzeHostileNames(t *testing.T) {
 				t.Errorf("a name was printed on a separate line:\n%s", out)
 			}
 		}
-		// A class name may contain slashes. A name that is not text is not
-		// kept.
+		// A class name may contain slashes. Invalid UTF-8 in a name is
+		// replaced.
 		want := strings.ToValidUTF8(name, "\ufffd\ufffd")
 		if o := lookedUp(t, path, analysis.Hex(firstObject)).
 			Objects[0]; o.Class != strings.ReplaceAll(want, "/", ".") && name != "" || o.Heap != want {
@@ -790,8 +790,8 @@ func TestAnalyzeBoundsTheTree(t *testing.T) {
 	}
 }
 
-// The files contain the text for a recorded dump and for a synthetic one;
-// -update rewrites them.
+// The files contain the text output for a recorded dump and for a synthetic
+// one; -update rewrites them.
 func TestAnalyzeText(t *testing.T) {
 	made := hproftest.Java(1)
 	cache := made.Declare("com.shop.Cache", nil, "object pages", "static object all")

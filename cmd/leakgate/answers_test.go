@@ -207,7 +207,7 @@ func TestHiddenTexts(t *testing.T) {
 		}
 		if _, shown, _ := ran(t, append(args, "--show-texts")...); !strings.Contains(shown, mail) ||
 			!strings.Contains(shown, phone) || !strings.Contains(shown, title) {
-			t.Errorf("some texts are missing despite --show-texts:\n%s", shown)
+			t.Errorf("some strings are missing despite --show-texts:\n%s", shown)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestTraceFromUnusualRoots(t *testing.T) {
 }
 
 // TestHiddenArrays checks that objects shows the elements of arrays, but shows
-// texts and pictures only on request.
+// strings and pictures only on request.
 func TestHiddenArrays(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

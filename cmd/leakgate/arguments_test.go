@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// In every command, a flag that would take the next flag or an empty text as
+// In every command, a flag that would take the next flag or an empty string as
 // its value is rejected, and so is an empty argument: an unset variable of a
 // script never selects the default.
 func TestFlagsRejectEmptyValues(t *testing.T) {

@@ -121,7 +121,7 @@ func (f *bisectFlags) bisect(c console, args []string) int {
 	return exitOK
 }
 
-// print writes the answer.
+// print writes the result.
 func (f *bisectFlags) print(c console, r bisect.Culprit) error {
 	if !f.asJSON {
 		_, err := fmt.Fprintln(c.out, text.Printable(r.String()))

@@ -248,8 +248,8 @@ func changed(result *comparison.Comparison) bool {
 	return false
 }
 
-// checkTitle returns the title for a list of checks. It does not name the
-// missing evidence, because that text may name a device.
+// checkTitle returns the title for a list of checks. It does not say which
+// evidence is missing, because that could reveal the name of a device.
 func checkTitle(result *comparison.Comparison) string {
 	switch result.Verdict {
 	case comparison.Fail:

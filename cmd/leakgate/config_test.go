@@ -348,7 +348,7 @@ func TestRunWithProfile(t *testing.T) {
 	})
 }
 
-// The page and the schema name the file of a step as it is created.
+// The page and the schema document the file name that a step actually uses.
 func TestStepFilesAreDocumented(t *testing.T) {
 	step, err := diagnose.CustomStep("name", "id", time.Second)
 	if err != nil {

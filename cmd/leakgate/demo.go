@@ -118,8 +118,8 @@ func demoCode(c console, run record.Run, code int) int {
 // reportIt is the advice for a fault of leakgate itself.
 const reportIt = "; please report it with the run directory"
 
-// demoFault returns what a demo did not show and what to do about it, or "" if
-// it passed.
+// demoFault returns what a demo failed to show and what to do about it, or ""
+// if it passed.
 func demoFault(run record.Run) string {
 	for _, p := range run.Processes {
 		leak := p.Gate == detector.Leak && p.Kind == detector.Java

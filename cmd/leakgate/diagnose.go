@@ -79,7 +79,8 @@ type diagnoseFlags struct {
 	process, kind, device string
 	standIn               bool
 	apart                 time.Duration
-	// pid chooses one of several processes with the name; 0 if it is not given.
+	// pid chooses one of several processes with the given name; 0 if it is not
+	// given.
 	pid int
 }
 

@@ -221,8 +221,8 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	assertNothingLeft(t, r)
 }
 
-// diagnosePrivate diagnoses a process whose keys, texts and threads contain
-// personal data: the kept files contain none of it unless requested.
+// diagnosePrivate diagnoses a process whose map keys, strings and thread names
+// contain personal data: the kept files contain none of it unless requested.
 func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 	r.Must(t, "shell", "am start -n "+r.Package()+"/.Private --es mb_per_h 1500")
 	process := r.Package() + ":private"
@@ -238,7 +238,7 @@ func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 	}
 }
 
-// aboutPeople is the personal data in the keys, texts and thread names of
+// aboutPeople is the personal data in the map keys, strings and thread names of
 // .Private.
 var aboutPeople = regexp.MustCompile(`alice\d*@|4917612\d`)
 

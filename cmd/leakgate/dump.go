@@ -70,7 +70,7 @@ func (f *dumpFlags) declare(fs *pflag.FlagSet) {
 	fs.Var(word(&f.phasesFile, "FILE"), "phases", "write the time and memory of each phase to FILE, as JSON")
 }
 
-// work is what a command does with an open dump.
+// work is the part of a command that processes an open dump.
 type work func(ctx context.Context, file *spool.File, o analysis.Options) error
 
 // run opens a dump and works on it until the user interrupts it.
@@ -239,7 +239,7 @@ type outside struct{ error }
 
 func (o outside) Unwrap() error { return o.error }
 
-// printed returns the error of printing.
+// printed marks an error of printing as one that does not concern the dump.
 func printed(err error) error {
 	if err == nil {
 		return nil
@@ -345,7 +345,7 @@ func emptyDumpHint(path string) string {
 	return "; copy it again when the app has finished writing it"
 }
 
-// remedy returns what to do about an error of a dump, or "".
+// remedy returns advice for an error of a dump, or "".
 func (f *dumpFlags) remedy(c console, err error) string {
 	memory, tooLarge := errors.AsType[*analysis.MemoryError](err)
 	damage, damaged := errors.AsType[*analysis.DamageError](err)

@@ -70,7 +70,7 @@ type findings struct {
 	Warnings   []string
 }
 
-// row returns the row of a class, an empty one if none exists.
+// row returns the row of a class, or an empty row if there is none.
 func (r *findings) row(class string) analysis.Class {
 	for _, c := range r.Classes {
 		if c.Class == class {
@@ -89,7 +89,7 @@ func analyzed(t *testing.T, args ...string) findings {
 	return r
 }
 
-// lookedUp does the same for the command objects.
+// lookedUp does the same for the command `objects`.
 func lookedUp(t *testing.T, args ...string) analysis.Objects {
 	t.Helper()
 	var list analysis.Objects

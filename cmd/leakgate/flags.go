@@ -50,7 +50,7 @@ func errEmptyValue(text string) error {
 	return errors.New("the value is empty: remove the flag, or set the variable that it comes from")
 }
 
-// word returns a flag that takes any non-empty text; the initial value of the
+// word returns a flag that takes any non-empty string; the initial value of the
 // target is the default.
 func word(to *string, placeholder string) *value {
 	return &value{placeholder: placeholder, standard: *to, parse: func(text string) error {

@@ -82,7 +82,7 @@ func TestGateDumpsInOrder(t *testing.T) {
 	}
 }
 
-// The message does not suggest a wrong address if no run matches.
+// If no run matches, the message does not suggest that the address is wrong.
 func TestGateWithoutMatchingBase(t *testing.T) {
 	inFolder(t)
 	now := time.Now().UTC().Truncate(time.Second)

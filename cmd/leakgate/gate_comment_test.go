@@ -174,7 +174,8 @@ func TestCommentAfterTheBaseMoved(t *testing.T) {
 	})
 }
 
-// assertCheck checks that the check run of the head fails at the line.
+// assertCheck checks that the check run of the head fails, with an annotation
+// at the line that declares the leaking field.
 func (h *hub) assertCheck(c *comparison.Comparison) {
 	h.t.Helper()
 	if len(h.checks) != 1 {

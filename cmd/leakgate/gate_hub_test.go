@@ -201,7 +201,7 @@ func (h *hub) count(prefix string) int {
 	return n
 }
 
-// body returns the text of the one comment.
+// body returns the text of the only comment.
 func (h *hub) body() string {
 	h.t.Helper()
 	if len(h.comments) != 1 {
@@ -210,7 +210,7 @@ func (h *hub) body() string {
 	return h.comments[0]["body"].(string)
 }
 
-// RoundTrip answers one request.
+// RoundTrip responds to one request.
 func (h *hub) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

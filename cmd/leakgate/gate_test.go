@@ -15,8 +15,7 @@ import (
 )
 
 // closedScreens returns a heap dump of an app with a number of closed screens
-// of each class. One list holds them all, or with apart one list for each
-// class.
+// of each class. One list holds all of them or, with apart, one list per class.
 func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -73,8 +73,8 @@ func writeHelp(w io.Writer, cmd *cobra.Command) {
 	_, _ = io.WriteString(w, b.String()) // there is nowhere else to report it
 }
 
-// writeParagraphs wraps the paragraphs of a text. Indented lines are not
-// changed.
+// writeParagraphs writes a text with its paragraphs wrapped. Indented lines are
+// not changed.
 func writeParagraphs(b *strings.Builder, text string) {
 	for i, paragraph := range strings.Split(text, "\n\n") {
 		if i > 0 {
@@ -90,7 +90,7 @@ func writeParagraphs(b *strings.Builder, text string) {
 	}
 }
 
-// fill breaks a text into lines of at most width columns.
+// fill wraps a string to lines of at most width columns.
 func fill(s string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(s) {

@@ -83,8 +83,8 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 }
 
-// The text of a flag does not repeat its placeholder, and no sentence ends with
-// a flag.
+// The description of a flag does not repeat its placeholder, and no sentence
+// ends with a flag.
 func TestHelpOfFlags(t *testing.T) {
 	for _, cmd := range allCommands(newRoot(&console{})) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

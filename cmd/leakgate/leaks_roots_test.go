@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestTextOfRoots checks the text about objects that GC roots hold, and about
-// further classes.
+// TestTextOfRoots checks how the report describes objects that GC roots hold,
+// and other classes in the same place.
 func TestTextOfRoots(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	upload := h.Declare("com.shop.Upload", nil, "object data", "object text")

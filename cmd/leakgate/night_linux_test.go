@@ -104,8 +104,8 @@ func TestNightOnTheHostDevice(t *testing.T) {
 	t.Run("user build", func(t *testing.T) { other.end(t).assertDegraded(t, user) })
 }
 
-// nearing is a run of processes that approach a limit: the limit of open files,
-// or that of the Java heap.
+// nearing is a run of processes that are approaching a limit: the limit of open
+// files, or that of the Java heap.
 const nearing = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }

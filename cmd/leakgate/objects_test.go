@@ -396,7 +396,7 @@ func TestObjectsOfClass(t *testing.T) {
 				t.Errorf("%s: exit %d, %s", name, code, errOut)
 			}
 			if name != "shown" && strings.Contains(out, "@example") {
-				t.Errorf("%s shows a hidden text:\n%s", name, out)
+				t.Errorf("%s shows a hidden string:\n%s", name, out)
 			}
 			golden(t, filepath.Join("testdata", "objects", name+"."+form), out)
 		}

@@ -64,7 +64,7 @@ func TestPageCommands(t *testing.T) {
 
 var quoted = regexp.MustCompile(`'[^']*'|"[^"]*"|\[flags\]|\[--json\]`)
 
-// placeholder is what a page writes for a value.
+// placeholder matches what a page writes in place of a value, such as DIR.
 var placeholder = regexp.MustCompile(`^[A-Z]+$`)
 
 func checkCommand(t *testing.T, page, name, args string) {
@@ -88,7 +88,7 @@ func checkCommand(t *testing.T, page, name, args string) {
 	}
 }
 
-// The file in the README is complete, and equal to that of the example.
+// The file in the README is complete, and equals the file of the example.
 func TestReadmeConfig(t *testing.T) {
 	_, rest, ok := strings.Cut(readme(t)[strings.Index(readme(t), "## Run all night"):], "```yaml\n")
 	text, _, ended := strings.Cut(rest, "```")

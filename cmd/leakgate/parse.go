@@ -80,9 +80,9 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 	return cmd
 }
 
-// parseKind reads one kind of text. It returns an error only for a text that
-// could not be read completely. Problems in the content of the text are
-// reported in the document.
+// parseKind reads one kind of device output. It returns an error only if the
+// input could not be read completely. Problems in the content are reported in
+// the document.
 type parseKind struct {
 	name string
 	read func(io.Reader) (*document, error)
@@ -195,7 +195,7 @@ func ungzip(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(b)
 }
 
-// whole makes a reader from a parser that needs the entire text at once.
+// whole converts a parser that needs the entire input at once to a reader.
 func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(io.Reader) (*document, error) {
 	return func(r io.Reader) (*document, error) {
 		text, err := io.ReadAll(io.LimitReader(r, maxParseText+1))
@@ -271,7 +271,7 @@ func (d *document) deviceSaid(e dumpsys.DeviceError) {
 	d.Error = &parseError{Kind: string(e.Kind), Text: e.Text}
 }
 
-// refuse records the device's error message in a text that the parser rejected
+// refuse records the device's error message in input that the parser rejected
 // with err.
 func (d *document) refuse(text []byte, err error) {
 	d.values = struct {

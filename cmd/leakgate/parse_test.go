@@ -235,7 +235,7 @@ func flat(v any) map[string]any {
 	return out
 }
 
-// TestParseOutput checks the output of parse for one text of each kind, for
+// TestParseOutput checks the output of parse for one input of each kind, for
 // people and as JSON, key by key.
 func TestParseOutput(t *testing.T) {
 	parseGolden(t, "error", "meminfo")
@@ -438,10 +438,10 @@ func TestParseForPeople(t *testing.T) {
 	}
 }
 
-// TestParseOfTruncatedTexts truncates each recorded text at every line boundary
-// (large texts at some of them) and at 300 random bytes. It checks that each
-// value equals that of the complete text or is absent, or that the text is
-// marked as truncated.
+// TestParseOfTruncatedTexts truncates each recorded input at every line
+// boundary (large inputs at some of them) and at 300 random bytes. It checks
+// that each value equals that of the complete input or is absent, or that the
+// input is marked as truncated.
 func TestParseOfTruncatedTexts(t *testing.T) {
 	mapping := regexp.MustCompile(`^[0-9a-f]+-[0-9a-f]+ [r-][w-]`)
 	for _, c := range []struct{ kind, file string }{

@@ -67,8 +67,8 @@ type plan struct {
 	console console
 	fleet   *fleet.Fleet
 	options monitor.Options
-	// warning is the text that is printed before the run starts if the run
-	// cannot reach a verdict; otherwise it is "".
+	// warning is printed before the run starts if the run cannot reach a
+	// verdict; otherwise it is "".
 	warning string
 }
 

@@ -34,7 +34,7 @@ const (
 func TestRunIsPrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		umask int
-		// there is the mode of the directory if it exists before the run,
+		// there holds the mode of the directory if it exists before the run,
 		// otherwise 0.
 		there fs.FileMode
 	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0},
@@ -70,12 +70,12 @@ func TestRunThatKeepsAllIsNotPrivate(t *testing.T) {
 			t.Error("the log of the phone does not contain the secret")
 		}
 		if dumps, texts := h.textsOfDumps(t, dir); dumps == 0 || texts == 0 {
-			t.Errorf("got %d dumps, %d texts with a hash code, want some of each", dumps, texts)
+			t.Errorf("got %d dumps, %d strings with a hash code, want some of each", dumps, texts)
 		}
 	})
 }
 
-// Errors of a workload name no path of the host.
+// Errors of a workload do not contain paths of the host.
 func TestRunOfMissingWorkloadIsPrivate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newPrivateHost(t)
@@ -186,12 +186,12 @@ func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMo
 		h.assertClean(t, path, content)
 	}
 	if dumps, texts := h.textsOfDumps(t, dir); dumps == 0 || texts > 0 {
-		t.Errorf("%d texts in %d dumps have a hash code, which reveals short texts", texts, dumps)
+		t.Errorf("%d strings in %d dumps have a hash code, which reveals short strings", texts, dumps)
 	}
 }
 
-// assertOwnersAlone expects that other users may read or enter nothing; there
-// is the mode of the directory itself if it existed before.
+// assertOwnersAlone expects that other users cannot read or enter anything. The
+// argument there is the mode of the directory itself if it existed before.
 func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -264,8 +264,8 @@ func (h *privateHost) assertClean(t *testing.T, path string, content []byte) {
 }
 
 // textsOfDumps counts the dumps of a run and the Strings in them that have a
-// hash code: it reveals numbers of up to six digits, and words and names can be
-// guessed from it.
+// hash code: a hash code reveals numbers of up to six digits, and words and
+// names can be guessed from it.
 func (h *privateHost) textsOfDumps(t *testing.T, dir string) (dumps, texts int) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "heap.hprof*"))

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// readers are common leaks of an app. The text for each leak was shown to
+// readers are common leaks of an app. The report of each leak was shown to
 // people who knew neither the app nor this program, with four questions: what
 // leaks, who holds it, which line to change, and how much it costs.
 // NAME.answer.md has the answers.
@@ -73,7 +73,7 @@ var readers = []struct {
 	}},
 }
 
-// TestReaders compares the current texts with those that the readers were
+// TestReaders compares the current reports with those that the readers were
 // shown.
 func TestReaders(t *testing.T) {
 	for _, r := range readers {

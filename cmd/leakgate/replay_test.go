@@ -204,7 +204,7 @@ func TestReplayOfAHostileTable(t *testing.T) {
 	}
 }
 
-// The text for the traces shows every process in one row and one line of
+// The text output for the traces shows every process in one row and one line of
 // evidence. If several processes had the same name at the same time, it also
 // shows them all together.
 func TestReplayText(t *testing.T) {
