@@ -29,8 +29,8 @@ func shopping(gate detector.Gate, leaking ...string) record.Run {
 	}
 }
 
-// A leak that only the sum shows is reported in full; any other sum takes one
-// line.
+// A leak that only the sum shows must be reported in full; any other sum takes
+// one line.
 func TestTextOfApps(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  record.Run
@@ -69,7 +69,7 @@ func TestTextOfApps(t *testing.T) {
 	}
 }
 
-// The report names a window in which only the sum leaks.
+// The report must name a window in which only the sum leaks.
 func TestTextOfAppsInWindows(t *testing.T) {
 	run := record.Run{Windows: []record.JudgedWindow{{
 		Name: "test", Processes: []record.WindowProcess{{Process: "com.shop", Gate: detector.Pass}},
@@ -92,7 +92,8 @@ func TestTextOfAppsInWindows(t *testing.T) {
 	}
 }
 
-// junit.xml contains a case for each app, which fails if only the sum leaks.
+// junit.xml must contain a case for each app, which fails if only the sum
+// leaks.
 func TestJUnitOfApps(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  record.Run
@@ -126,8 +127,8 @@ func TestJUnitOfApps(t *testing.T) {
 	}
 }
 
-// The table of a replay contains a row for each app, and the report contains
-// the evidence for an app if only its sum leaks.
+// The table of a replay must contain a row for each app, and the report must
+// contain the evidence for an app if only its sum leaks.
 func TestReplayOfApps(t *testing.T) {
 	run := shopping(detector.Leak)
 	r := record.Replay{Policy: "robust", Apps: []record.ReplayApp{{AppVerdict: run.Apps[0]}}}

@@ -185,7 +185,7 @@ func (out *page) limits(e *android.Exhaustion) {
 	}
 }
 
-// reachableOf returns text about how many of several copies are still in use,
+// reachableOf returns a note about how many of several copies are still in use,
 // or "" if all are.
 func reachableOf(d android.DuplicateBitmap) string {
 	if d.Reachable == d.Copies {

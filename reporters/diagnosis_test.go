@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares a text with a file of testdata.
+// golden compares output with a file of testdata.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	file = filepath.Join("testdata", file)
@@ -90,7 +90,7 @@ func TestWriteDiagnosis(t *testing.T) {
 	golden(t, "diagnosis.golden", b.String())
 }
 
-// Whatever a record contains, each printed line remains a single line.
+// Whatever a record contains, each printed line must remain a single line.
 func TestWriteDiagnosisHostile(t *testing.T) {
 	bad := "\x1b[2J\n\u202e\x00" + strings.Repeat("x", 400)
 	d := record.Diagnosis{
@@ -108,8 +108,8 @@ func TestWriteDiagnosisHostile(t *testing.T) {
 	}
 }
 
-// A second diagnosis of the same leak does not repeat the trace. Another leak
-// has its own trace.
+// A second diagnosis of the same leak must not repeat the trace. Another leak
+// must have its own trace.
 func TestTraceOnce(t *testing.T) {
 	diagnosis := func(at float64, key string) record.Diagnosis {
 		return record.Diagnosis{
@@ -202,8 +202,8 @@ func TestWriteLeak(t *testing.T) {
 	golden(t, "leaks.golden", b.String())
 }
 
-// The bytes of a leak include the leaks that it explains. The text does not
-// list those leaks, and the leak is not modified.
+// The bytes of a leak include the leaks that it explains. The report must not
+// list those leaks, and must not modify the leak.
 func TestWriteLeakOmitsExplained(t *testing.T) {
 	l := leakOf()
 	l.Consequences = []analysis.Related{{Class: "com.shop.Other"}}
@@ -247,7 +247,8 @@ func FuzzWriteLeak(f *testing.F) {
 	})
 }
 
-// The report of a run ends with the end of the last diagnosis: the leak trace.
+// The report of a run must end with the end of the last diagnosis: the leak
+// trace.
 func TestTextEndsWithTheTrace(t *testing.T) {
 	l := leakOf()
 	d := diagnosisOf("leak", record.DiagnosisComplete)

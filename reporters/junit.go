@@ -25,8 +25,8 @@ const JUnitName = "junit.xml"
 const (
 	// maxJUnitName bounds a name, and the message of a failure, in characters.
 	maxJUnitName = 500
-	// maxJUnitText bounds the text of one case, and maxJUnitTexts the texts of
-	// all cases, in bytes.
+	// maxJUnitText bounds the length of the text of one case, and maxJUnitTexts
+	// the total length of the texts of all cases, in bytes.
 	maxJUnitText  = 16 << 10
 	maxJUnitTexts = 16 << 20
 )

@@ -36,7 +36,7 @@ func readSuites(t *testing.T, text []byte) []junitCase {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		if tok, err := d.Token(); err != io.EOF {
-			t.Fatalf("text after the end of the document: %v %v", tok, err)
+			t.Fatalf("content after the end of the document: %v %v", tok, err)
 		}
 	}
 	if len(all.Suites) != 1 {
@@ -151,7 +151,7 @@ func TestJUnitGolden(t *testing.T) {
 	golden(t, "junit.golden", b.String())
 }
 
-// Each case has the result that the record contains.
+// Each case must have the result that the record contains.
 func TestJUnitCases(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteJUnit(&b, checkedRun()); err != nil {
@@ -199,8 +199,8 @@ func TestJUnitCases(t *testing.T) {
 	}
 }
 
-// If a run uses several kinds of devices, the names contain the kind. With
-// several devices of one kind, they do not.
+// If a run uses several kinds of devices, the names must contain the kind. With
+// several devices of one kind, they must not.
 func TestJUnitDevices(t *testing.T) {
 	run := record.Run{
 		Devices: []record.Device{{Device: "S1", Model: "Pixel 8", API: 34}, {Device: "S2", API: 26}},
@@ -228,7 +228,7 @@ func TestJUnitDevices(t *testing.T) {
 	}
 }
 
-// hostile returns texts that are hard for XML and terminals.
+// hostile returns strings that are hard to represent in XML and on terminals.
 func hostile(r *rand.Rand) string {
 	parts := []string{
 		"\x00", "\x1b[2J", "<![CDATA[", "]]>", "&#0;", "\ufffe", "\xff\xfe", "\u202e", "a", "\n", "\t", "\"'<>&", "日本",
@@ -241,8 +241,8 @@ func hostile(r *rand.Rand) string {
 	return b.String()
 }
 
-// Whatever a record contains, the file can be read, contains each case, and has
-// a bounded size.
+// Whatever a record contains, the file must be readable, contain each case, and
+// have a bounded size.
 func TestJUnitHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
 	for range 300 {
@@ -348,7 +348,7 @@ func FuzzJUnit(f *testing.F) {
 	})
 }
 
-// The case of a process reports how often it ended and why.
+// The case of a process must report how often the process ended and why.
 func TestJUnitDeaths(t *testing.T) {
 	p := record.Process{
 		Process: "com.x", Gate: detector.Pass, Restarts: 30,

@@ -99,7 +99,7 @@ func howMany(leaks []analysis.Leak) string {
 	return fmt.Sprintf("%s (%s objects)", text.Grouped(int64(len(leaks))), text.Grouped(int64(n)))
 }
 
-// leaked returns the size that the app's leaks retain together.
+// leaked returns the size that the leaks of the app retain together.
 func leaked(r *analysis.Report) string {
 	if r.LeakedIsBound {
 		return "at least " + text.Size(r.LeakedBytes)
@@ -416,7 +416,7 @@ func suspectHolder(l *analysis.Leak) string {
 	return leakHeadline(l)
 }
 
-// allOf names static fields and GC roots as in "A.x, B.y and GC root
+// allOf joins static fields and GC roots, as in "A.x, B.y and GC root
 // THREAD_OBJECT C".
 func allOf(sharers []string) string {
 	var names []string
@@ -471,7 +471,8 @@ func (out *page) beside(indent string, list []analysis.ClassSum) {
 // longestSentence is the number of characters shown of a reason or a label.
 const longestSentence = 500
 
-// sentence returns a text of an inspector on one line, truncated if necessary.
+// sentence returns a message of an inspector on one line, truncated if
+// necessary.
 func sentence(s string) string { return text.Head(s, longestSentence) }
 
 func places(n int) string {

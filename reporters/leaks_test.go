@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 )
 
-// The report counts the items that are omitted from a list, and uses the
+// The report must count the items that are omitted from a list, and use the
 // singular for one item.
 func TestOmittedCounts(t *testing.T) {
 	for n, want := range map[int][2]string{

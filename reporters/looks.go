@@ -29,8 +29,8 @@ type lookLine struct {
 
 // looks writes the looks of one process. For each series, it writes how many
 // looks there are and the most frequent reasons why they show no leak. Then it
-// writes, in time order, the looks that fire and the looks that end a row of
-// firing looks.
+// writes, in time order, the looks that fire and the looks that end a sequence
+// of firing looks.
 func (out *page) looks(looks []record.ReplayLook) {
 	var series []string
 	of := map[string][]record.ReplayLook{}
@@ -65,7 +65,7 @@ func (l *lookLine) write(out *page) {
 }
 
 // lookLines returns the lines of one series: the looks that fire, and each look
-// that ends a row of firing looks.
+// that ends a sequence of firing looks.
 func lookLines(looks []record.ReplayLook) []*lookLine {
 	var out []*lookLine
 	row := 0
@@ -110,8 +110,8 @@ func lookCounts(looks []record.ReplayLook) string {
 	return line
 }
 
-// lookReason returns the reason in a look's text, which follows the numbers. If
-// there is none, it returns the window.
+// lookReason returns the reason in the description of a look, which follows the
+// numbers. If there is none, it returns the window.
 func lookReason(l record.ReplayLook) string {
 	if i := strings.LastIndex(l.Text, ": "); i >= 0 {
 		return l.Text[i+2:]

@@ -15,7 +15,7 @@ type page struct {
 	// rows bounds the number of rows in each table of a report; 0 means
 	// unlimited.
 	rows int
-	// advised holds the long inspector texts that were already printed.
+	// advised holds the long inspector messages that were already printed.
 	advised map[string]bool
 	// traced holds the keys of the leaks whose traces were already printed for
 	// a diagnosis.
@@ -31,14 +31,16 @@ func (out *page) line(format string, args ...any) {
 // width is the maximum width of a wrapped line, in columns.
 const width = 100
 
-// wrapped adds a text in lines of at most width columns, as far as the lengths
-// of its words allow. Continuation lines are aligned with the first line.
+// wrapped adds a paragraph in lines of at most width columns, as far as the
+// lengths of its words allow. Continuation lines are aligned with the first
+// line.
 func (out *page) wrapped(label, s string) {
 	out.fill(label, strings.Repeat(" ", text.Columns(label)), s)
 }
 
-// fill adds a text in lines of at most width columns, as far as the lengths of
-// its words allow. The first line follows head, the others follow indent.
+// fill adds a paragraph in lines of at most width columns, as far as the
+// lengths of its words allow. The first line follows head, the others follow
+// indent.
 func (out *page) fill(head, indent, s string) {
 	words := strings.Split(text.Printable(s), " ")
 	line := head + words[0]
@@ -91,7 +93,7 @@ const longestName = 240
 // long name is kept.
 func shownName(name string) string { return text.TailColumns(name, longestName) }
 
-// objects returns the number and the class of objects as text.
+// objects formats a number of objects together with their class.
 func objects(n int, class string) string {
 	if n == 1 {
 		return className(class)

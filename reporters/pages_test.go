@@ -360,8 +360,8 @@ func TestRunPages(t *testing.T) {
 	golden(t, "run.golden", b.String())
 }
 
-// Recordings with the same names can be distinguished in the report, and the
-// number of printed steps is bounded.
+// In the report, recordings with the same name must be distinguishable, and the
+// number of printed steps must be bounded.
 func TestReplayPages(t *testing.T) {
 	p := func(file, device string, user, pid int) record.ReplayProcess {
 		return record.ReplayProcess{
@@ -391,7 +391,7 @@ func TestReplayPages(t *testing.T) {
 	golden(t, "replay.golden", b.String())
 }
 
-// Every writer returns the error of the io.Writer that it writes to.
+// Every writer must return the error of the io.Writer that it writes to.
 func TestWritersReturnErrors(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.CloseWithError(io.ErrClosedPipe)

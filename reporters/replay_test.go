@@ -9,9 +9,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The looks are printed below their process: for each series the reasons why
-// most looks show nothing, one line for each look that counts, and one for the
-// looks that fire after that.
+// The looks must be printed below their process: for each series the reasons
+// why most looks show nothing, one line for each look that counts, and one for
+// the looks that fire after that.
 func TestWriteReplayLooks(t *testing.T) {
 	var out strings.Builder
 	looks := []record.ReplayLook{
@@ -57,8 +57,8 @@ judged by policy robust
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	// However many times the state changes, the text stays short, and the JSON
-	// contains everything.
+	// However many times the state changes, the report must stay short, and the
+	// JSON must contain everything.
 	var page page
 	looks = nil
 	for i := range 1000 {

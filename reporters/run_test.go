@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The report has a line for the main part of the growth and for each jump, and
-// no such line if there is none.
+// The report must have a line for the main part of the growth and for each
+// jump, and no such line if there is none.
 func TestTextOfGrowthAndJumps(t *testing.T) {
 	text := func(p record.Process) string {
 		t.Helper()
@@ -45,8 +45,8 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	}
 }
 
-// The report has a line for warnings about limits and for the limits that could
-// not be read.
+// The report must have a line for warnings about limits and for the limits that
+// could not be read.
 func TestTextOfLimits(t *testing.T) {
 	var out strings.Builder
 	p := record.Process{
@@ -71,9 +71,9 @@ func TestTextOfLimits(t *testing.T) {
 	}
 }
 
-// LEAKING is final under policy article, and also if the end of the run has
-// proved the leak. Everything else is provisional under policy robust,
-// including earlier states.
+// LEAKING must be final under policy article, and also if the end of the run
+// has proved the leak. Everything else, including earlier states, must be
+// provisional under policy robust.
 func TestHeadlines(t *testing.T) {
 	of := func(gate detector.Gate, state, worst detector.State) record.Process {
 		return record.Process{
@@ -164,9 +164,9 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// The report has a line for results of dumps at marks, missing dumps, leaks in
-// windows, and the reason why the exit code is not 0. Text from a device or a
-// program cannot break these lines.
+// The report must have a line for results of dumps at marks, missing dumps,
+// leaks in windows, and the reason why the exit code is not 0. Strings from a
+// device or a program must not break these lines.
 func TestTextOfMarksAndWindows(t *testing.T) {
 	leak := record.LeakSeries{
 		DumpLeak: record.DumpLeak{Name: "DetailActivity, held by Tracker.sScreens\x1b[2J", Bytes: 50 << 20},

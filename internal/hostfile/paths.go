@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Paths removes absolute paths from texts that are written into one directory.
+// Paths removes absolute paths of this machine from the messages that are
+// written into one directory.
 type Paths struct {
 	root   string
 	others []string
@@ -37,9 +38,9 @@ func NewPaths(root string) Paths {
 // deep reports whether a path is absolute and not the root of the file system.
 func deep(dir string) bool { return filepath.IsAbs(dir) && dir != filepath.Dir(dir) }
 
-// Text returns a text without the paths of the directory, the home directory,
-// the directory for temporary files and the current directory. Other paths are
-// kept, because they may be paths on a phone.
+// Text returns a message without the paths of the directory, the home
+// directory, the directory for temporary files and the current directory. Other
+// paths are kept, because they may be paths on a phone.
 func (p Paths) Text(text string) string {
 	if deep(p.root) {
 		text = strings.ReplaceAll(text, p.root+string(filepath.Separator), "")
@@ -51,7 +52,7 @@ func (p Paths) Text(text string) string {
 	return text
 }
 
-// Error returns the text of an error without the paths that its causes name;
+// Error returns the message of an error without the paths that its causes name;
 // the rest is changed as by Text.
 func (p Paths) Error(err error) string {
 	if err == nil {
@@ -100,8 +101,8 @@ func causes(err error) []string {
 	return out
 }
 
-// replacePath replaces a path in a text, except where it is a part of a longer
-// path.
+// replacePath replaces a path in a string, except where it is a part of a
+// longer path.
 func replacePath(text, path, by string) string {
 	return each(text, path, func(rest string) (string, string) {
 		if rest != "" && inPath(rest[0]) {
@@ -126,9 +127,9 @@ func shorten(text, dir string) string {
 	})
 }
 
-// each finds the occurrences of a path in a text, except at the end of a longer
-// path, and calls the function with for each occurrence. That function returns
-// the replacement, and the rest of the text to continue with.
+// each finds the occurrences of a path in a string, except those at the end of
+// a longer path, and calls with for each of them. with returns the replacement
+// and the rest of the string, at which the search continues.
 func each(text, path string, with func(rest string) (by, next string)) string {
 	var out strings.Builder
 	for {

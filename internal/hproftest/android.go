@@ -23,7 +23,8 @@ type Phone struct {
 
 const defaultSDK = 34
 
-// androidState is the state that the shapes of Android share.
+// androidState is the state that is shared by the methods that create Android
+// objects.
 type androidState struct {
 	on bool
 	// thread is the ActivityThread.
@@ -288,7 +289,7 @@ func (h *Heap) Activity(class string, s State) Activity {
 	return a
 }
 
-// decor creates the views of an activity: the decor, a layout and a text.
+// decor creates the views of an activity: the decor, a layout and a TextView.
 func (h *Heap) decor(a Activity, detached bool) (decor, content Ref) {
 	context := h.New(h.Class("com.android.internal.policy.DecorContext"),
 		Fields{"mPhoneWindow": a.Window, "mBase": h.android.application})
@@ -308,7 +309,7 @@ func (h *Heap) decor(a Activity, detached bool) (decor, content Ref) {
 	return decor, content
 }
 
-// AddView adds a view to a group.
+// AddView adds a view to a ViewGroup.
 func (h *Heap) AddView(group, child Ref) {
 	children := h.get(group, "mChildren")
 	if children == 0 {

@@ -43,7 +43,7 @@ var artClassFields = []string{
 
 // artHead writes names, classes and the single empty stack trace.
 func (d *dump) artHead() {
-	// The tables are sorted C++ maps: strings by text, classes by address.
+	// The tables are sorted C++ maps: strings by value, classes by address.
 	slices.SortFunc(d.used, func(a, b *Class) int { return cmp.Compare(d.of(a.ref), d.of(b.ref)) })
 	slices.Sort(d.listed)
 	for _, s := range d.listed {
@@ -198,7 +198,7 @@ func (d *dump) artObject(r Ref) {
 	d.art.objects++
 }
 
-// artString writes a String, followed by its text as a separate array.
+// artString writes a String, followed by its characters as a separate array.
 func (d *dump) artString(r Ref, o *object) {
 	value := d.values[r]
 	d.stringFields(d.of(r), o.class, uint32(len(o.text)), javaHash(o.text), value)
@@ -213,8 +213,8 @@ func (d *dump) artString(r Ref, o *object) {
 	d.w.PrimitiveArray(value, 0, kind, d.buf)
 }
 
-// stringFields writes the fields of the String itself: count, hash, the text,
-// and the fields that every object has.
+// stringFields writes the fields of the String itself: count, hash, the
+// characters, and the fields that every object has.
 func (d *dump) stringFields(id hprof.ID, c *Class, count, hash uint32, value hprof.ID) {
 	d.buf = d.value(d.buf[:0], hprof.Int, uint64(count))
 	d.buf = d.value(d.buf, hprof.Int, uint64(hash))

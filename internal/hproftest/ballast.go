@@ -81,7 +81,7 @@ type kind struct {
 	slots []int
 }
 
-// mass is the state of writing ballast.
+// mass is the state of a ballast that is being written.
 type mass struct {
 	*dump
 	seed, drawn uint64
@@ -193,14 +193,14 @@ func (m *mass) part() bool {
 	return !last
 }
 
-// draw returns a number below n.
+// draw returns a random number below n.
 func (m *mass) draw(n uint64) uint64 {
 	m.drawn++
 	high, _ := bits.Mul64(mix(m.seed, m.drawn), n)
 	return high
 }
 
-// spread returns a number between low and high, most often a small one.
+// spread returns a random number between low and high, most often a small one.
 func (m *mass) spread(low, high uint64) int {
 	f := m.draw(1 << 20)
 	return int(low + (high-low)*(f*f>>20)>>20*f>>20)
@@ -284,7 +284,8 @@ func (m *mass) arraySize(element, n int) hprof.ID {
 	return hprof.ID(aligned(int64(header) + int64(element)*int64(n)))
 }
 
-// textSize returns the size of a String of n characters, including its text.
+// textSize returns the size of a String of n characters, including the array of
+// its characters.
 func (m *mass) textSize(n int) hprof.ID {
 	if m.Runtime == HotSpot {
 		return 24 + m.arraySize(1, n)

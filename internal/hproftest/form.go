@@ -73,7 +73,8 @@ func (f Form) withDefaults() Form {
 // IDs holds the IDs of a heap's objects in one dump.
 type IDs struct {
 	ids []hprof.ID
-	// values holds the IDs of the arrays that contain the text of strings.
+	// values holds the IDs of the arrays that contain the characters of
+	// strings.
 	values []hprof.ID
 }
 
@@ -100,7 +101,7 @@ func (ids IDs) of(r Ref) hprof.ID {
 	return 0
 }
 
-// Value returns the ID of the array that contains the text of a string.
+// Value returns the ID of the array that contains the characters of a string.
 func (ids IDs) Value(s Ref) hprof.ID {
 	if int(s) < len(ids.values) {
 		return ids.values[s]
@@ -118,8 +119,8 @@ func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 	return all[0], err
 }
 
-// Dump writes the heap to memory and returns the dump. The error is that of the
-// heap.
+// Dump writes the heap to memory and returns the dump. If the description of
+// the heap is invalid, Dump returns that error.
 func (h *Heap) Dump(f Form) ([]byte, IDs, error) {
 	var b bytes.Buffer
 	ids, err := h.Write(&b, f)
@@ -215,7 +216,7 @@ type dump struct {
 	order []Ref
 	// free is the first address after the app's objects.
 	free hprof.ID
-	// names maps texts to their string IDs, in the order of first use.
+	// names maps names to their string IDs, in the order of first use.
 	names   map[string]hprof.ID
 	listed  []string
 	serials map[*Class]uint32
@@ -255,13 +256,13 @@ func newDump(h *Heap, f Form) (*dump, error) {
 	return d, nil
 }
 
-// step does a part of the work, and reports whether there may be more.
+// step does a part of the work, and reports whether more may remain.
 type step func() bool
 
-// once returns a single part of work.
+// once returns a step that does all of its work at once.
 func once(do func()) step { return each(1, func(int) { do() }) }
 
-// each divides work into n parts.
+// each returns a step that does its work in n parts.
 func each(n int, do func(i int)) step {
 	i := 0
 	return func() bool {
@@ -315,7 +316,7 @@ func (d *dump) segments() Segmentation {
 		return *d.Segments
 	}
 	if d.Runtime == ART {
-		return Segmentation{} // art itself counts
+		return Segmentation{} // the code for ART divides the heap itself
 	}
 	return HotSpotSegments()
 }
@@ -386,8 +387,8 @@ type slot struct {
 	kind hprof.Type
 }
 
-// made is the position of a field that ART makes up. The field holds an array
-// whose ID is derived from the object's address.
+// made is the position of a field that ART adds and that no class declares. The
+// field holds an array whose ID is derived from the object's address.
 const made = -1
 
 // layout returns the order in which the values of an instance are written: the

@@ -119,7 +119,7 @@ func (g *Graph) addClass(n *Node, c *hprof.Class) {
 		n.set(g.Strings[s.Name], s.Type, s.Value)
 		n.Size += int64(s.Type.Size(g.Header.IDSize))
 	}
-	// References in the class record itself count, too.
+	// References in the class record itself are included, too.
 	n.set("<super>", hprof.Object, uint64(c.Super))
 	n.set("<loader>", hprof.Object, uint64(c.Loader))
 }
@@ -169,8 +169,8 @@ func (g *Graph) resolve(n *Node) error {
 }
 
 // Field returns the value of an object's field, given the field's plain name.
-// If several classes declare the name, the most derived one counts; for a class
-// object, Field returns a static field.
+// If several classes declare the name, the field of the most derived class is
+// returned; for a class object, Field returns a static field.
 func (g *Graph) Field(id hprof.ID, name string) (uint64, bool) {
 	n := g.Nodes[id]
 	if n == nil {
@@ -208,8 +208,8 @@ func (g *Graph) Class(name string) hprof.ID {
 	return 0
 }
 
-// Text returns the text of a java.lang.String, which is stored in a byte[] or
-// char[].
+// Text returns the content of a java.lang.String, which is stored in a byte[]
+// or char[].
 func (g *Graph) Text(id hprof.ID) string {
 	v := g.Nodes[g.Path(id, "value")]
 	if v == nil {

@@ -49,8 +49,8 @@ func TestHarmony(t *testing.T) {
 	}
 }
 
-// keys returns the keys in the table of a map, and checks that each is in the
-// bucket of its hash.
+// keys returns the keys in the table of a map, and checks that each key is in
+// the bucket that its hash determines.
 func (l look) keys(m hprof.ID) map[hprof.ID]bool {
 	l.Helper()
 	out := map[hprof.ID]bool{}

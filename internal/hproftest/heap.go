@@ -70,8 +70,8 @@ const (
 	ofData
 	ofText
 	ofFiller
-	// ofCount is the shape of an array without data; ofNothing is the shape of
-	// an object that is not in the dump.
+	// ofCount is the shape of an array for which only the number of elements is
+	// stored; ofNothing is the shape of an object that is not in the dump.
 	ofCount
 	ofNothing
 )
@@ -544,7 +544,8 @@ func (h *Heap) String(s string) Ref {
 	return h.add(object{shape: ofText, class: h.byName[stringClass], text: utf16.Encode([]rune(s))})
 }
 
-// Intern returns the interned string with the given text. It is a root on ART.
+// Intern returns the interned string with the given content. It is a root on
+// ART.
 func (h *Heap) Intern(s string) Ref {
 	r, ok := h.interns[s]
 	if !ok {
@@ -560,7 +561,7 @@ func (h *Heap) Intern(s string) Ref {
 func (h *Heap) Len() int { return len(h.objects) }
 
 // Shallow returns the total size, in ART's dump, of the objects described since
-// a mark, including the text of strings. Classes are not counted.
+// a mark, including the characters of strings. Classes are not counted.
 func (h *Heap) Shallow(mark int) (sum int64) {
 	d := &dump{Heap: h}
 	for i := max(mark, 1); i < len(h.objects); i++ {

@@ -157,7 +157,7 @@ func (d *dump) hotSpotText(id, class hprof.ID, hash, coder uint64, value hprof.I
 }
 
 // hotSpotRoots writes the roots of threads and JNI, and the classes of the boot
-// loader.
+// class loader.
 func (d *dump) hotSpotRoots() {
 	for i, t := range d.threads {
 		d.w.Root(hprof.Root{

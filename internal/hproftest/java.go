@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// javaState is the state that the shapes of java.* share.
+// javaState is the state that is shared by the methods that create objects of
+// java.*.
 type javaState struct {
 	// finalizers and cleaners are the newest entries of the respective lists.
 	finalizers, cleaners Ref
@@ -348,7 +349,7 @@ func (h *Heap) get(r Ref, name string) Ref {
 }
 
 // hash returns the spread hash code of a key. For a string, it is computed from
-// the text; for other objects, it is a generated number.
+// the characters; for other objects, it is a generated number.
 func (h *Heap) hash(key Ref) uint32 {
 	if key == 0 {
 		return 0

@@ -32,8 +32,8 @@ var plainLeak = []string{"com.example.LeakedActivity"}
 const mixes = 160
 
 // LeakCases returns dumps that contain everything that Shark's inspectors,
-// matchers and collection readers treat specially, each thing on its own and in
-// mixtures.
+// matchers and collection readers treat specially, each in a case of its own
+// and in mixtures.
 func LeakCases() []LeakCase {
 	all := LeakSpecials()
 	for _, shape := range leakShapes() {

@@ -24,7 +24,7 @@ type scene struct {
 func newScene(p Phone) *scene {
 	s := &scene{Heap: Android(p), rng: rand.New(rand.NewPCG(p.Seed, 0x1ea4))}
 	// Everything that Shark's inspectors read must exist, because Shark fails
-	// otherwise.
+	// if a class or field is missing.
 	s.Set(s.android.apk, "mReceivers", s.arrayMap().ref)
 	s.widgets()
 	s.animators()
@@ -168,7 +168,7 @@ func (s *scene) hold(held Ref) {
 	s.Hold(fmt.Sprintf("com.example.Registry%d", len(s.classes)), "sHeld", held)
 }
 
-// payload creates a list of strings and arrays that only one object holds.
+// payload creates a list of strings and arrays, which nothing else references.
 func (s *scene) payload() Ref {
 	l := s.ArrayList(s.String("payload"), s.Bytes(make([]byte, 100)), s.Integer(7))
 	return l.Ref

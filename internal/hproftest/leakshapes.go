@@ -2,9 +2,8 @@ package hproftest
 
 import "fmt"
 
-// leakShape creates an object whose status is determined by its kind, or which
-// paths pass in a special way. The object holds another object, which may be
-// null.
+// leakShape creates an object whose status depends on its class, or which paths
+// pass in a special way. The object holds another object, which may be null.
 type leakShape struct {
 	name string
 	// leaks is true if the object itself should no longer exist.
@@ -403,7 +402,7 @@ var viewShapes = []leakShape{
 	{"editor without a view", false, func(s *scene, held Ref) Ref { return s.editor(0, held) }},
 }
 
-// view creates a text view, in a group or without a parent.
+// view creates a TextView, in a group or without a parent.
 func (s *scene) view(parent, context, held Ref) Ref {
 	r := s.New(s.Class("android.widget.TextView"),
 		Fields{"mContext": context, "mWindowAttachCount": 1, "mID": 0x7f080002, "mTag": held})

@@ -147,7 +147,7 @@ func (h *Heap) DumpBitmaps() {
 	h.SetStatic(h.Class("android.graphics.Bitmap"), "dumpData", data)
 }
 
-// Duplicates creates n strings with the same text.
+// Duplicates creates n strings with the same content.
 func (h *Heap) Duplicates(s string, n int) List {
 	l := h.ArrayList()
 	for range n {

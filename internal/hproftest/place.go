@@ -77,9 +77,9 @@ func (d *dump) placeAt(at, step hprof.ID, refs []Ref) hprof.ID {
 		o := &d.objects[r]
 		d.ids[r] = at
 		if o.shape == ofText {
-			// The text follows the header; the ID of an empty text equals that
-			// of the next object (runtime/hprof/hprof.cc,
-			// DumpHeapInstanceObject).
+			// The characters follow the header; the ID of the empty array of an
+			// empty string equals that of the next object
+			// (runtime/hprof/hprof.cc, DumpHeapInstanceObject).
 			d.values[r] = at + stringHeader
 			if len(o.text) == 0 {
 				d.values[r] = at + align
@@ -292,9 +292,9 @@ func (d *dump) dataSize(c *Class) (n int) {
 	return n
 }
 
-// latinOrUTF16 returns the text of a string as HotSpot has stored it since JDK
-// 9: one byte per character if all are below 256, otherwise UTF-16 in the
-// machine's byte order.
+// latinOrUTF16 returns the characters of a string as HotSpot has stored them
+// since JDK 9: one byte per character if all are below 256, otherwise UTF-16 in
+// the machine's byte order.
 func latinOrUTF16(text []uint16) []byte {
 	b := make([]byte, 0, 2*len(text))
 	if isLatin(text) {

@@ -37,8 +37,8 @@ type Record struct {
 
 // Parse reads an entire dump in the simplest way, as a second implementation
 // for tests. It trusts the lengths in the file and does not support the
-// exceptions that occur in real dumps. It stops at the first error and returns
-// the preceding records together with the error.
+// peculiarities of real dumps. It stops at the first error and returns the
+// preceding records together with the error.
 func Parse(data []byte) (hprof.Header, []Record, error) {
 	var h hprof.Header
 	format, rest, ok := bytes.Cut(data, []byte{0})

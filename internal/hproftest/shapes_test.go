@@ -405,7 +405,7 @@ func TestThreads(t *testing.T) {
 // dumps.
 func TestGraph(t *testing.T) {
 	if testing.Short() {
-		t.Skip("reads large dumps")
+		t.Skip("reads a large dump")
 	}
 	g, err := ReadGraph(recorded.Read(t, "hprof", "leak_service_binder.hprof"))
 	if err != nil {

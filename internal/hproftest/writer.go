@@ -48,7 +48,7 @@ type Writer struct {
 
 	// buf holds the bytes that have not been written to out yet.
 	buf []byte
-	// written is the number of bytes written to out.
+	// written is the number of bytes that have been written to out.
 	written int64
 
 	// open is true if a segment is open; head is the offset of its head in the
@@ -580,7 +580,7 @@ func (w *Writer) Class(c *hprof.Class) {
 	w.relieve()
 }
 
-// check reports an error for a type that does not exist.
+// check reports an error if the type does not exist.
 func (w *Writer) check(tag hprof.SubTag, t hprof.Type) {
 	if t.Size(w.idSize) == 0 {
 		w.fail(tag.String(), fmt.Errorf("fields of %v are not supported", t))

@@ -241,7 +241,8 @@ func (a *author) class() {
 	a.inHeap(hproftest.Record{Sub: hprof.SubClassDump, Object: c.ID, Dump: c})
 }
 
-// naiveModified encodes text directly as specified in JVM specification 4.4.7.
+// naiveModified encodes a string directly as specified in JVM specification
+// 4.4.7.
 func naiveModified(s string) (out string) {
 	for _, r := range s {
 		units := []rune{r}

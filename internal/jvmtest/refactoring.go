@@ -40,7 +40,7 @@ type Refactoring struct {
 	// Few marks the changes that a short test run covers.
 	Few bool
 
-	// edits are pairs of a text in the source and its replacement.
+	// edits are pairs of a string in the source and its replacement.
 	edits   []string
 	visits  int
 	options []string
@@ -53,7 +53,7 @@ type Refactoring struct {
 // colliding keys convert a bin into a tree (java.util.HashMap, treeifyBin).
 const marketVisits = 12
 
-// The texts in Market that are changed.
+// The parts of Market that are replaced.
 const (
 	listOfScreens = "static final Collection<Object> screens = new ArrayList<>();"
 	addOfScreen   = "screens.add(screen);"

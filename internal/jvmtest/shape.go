@@ -1,9 +1,10 @@
 package jvmtest
 
-// Shape is a way in which memory grows in Gallery or Libraries.
+// Shape is one way in which the memory of Gallery or Libraries grows.
 type Shape struct {
 	Name string
-	// Place is part of the name or of the path of the place that grows.
+	// Place is a part of the name, or of the path, of the growing objects in
+	// the report.
 	Place string
 	// Bytes is the growth per iteration; 0 if the growth is not proportional to
 	// the iterations, as with a buffer that doubles.

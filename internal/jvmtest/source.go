@@ -10,7 +10,7 @@ import (
 //go:embed programs/*.java
 var programs embed.FS
 
-// Files maps the names of a program's files to their texts.
+// Files maps the names of a program's files to their contents.
 type Files map[string]string
 
 // The main classes of the programs. ShopMain takes names of leaks, SteadyMain
@@ -62,9 +62,9 @@ func read(names ...string) Files {
 	return s
 }
 
-// The marks in a source. A memberMark above a member of a class means that the
-// marked members may be reordered; both marks mean that code may be inserted at
-// that place.
+// The marks in a source file. A memberMark above a member of a class means that
+// the marked members may be reordered; both marks mean that code may be
+// inserted at that position.
 const (
 	memberMark    = "//@member"
 	statementMark = "//@statement"
@@ -107,7 +107,7 @@ func (b *builder) file(text string) string {
 	return strings.Join(out, "")
 }
 
-// members reorders the members of a class; text before the first mark stays
+// members reorders the members of a class; lines before the first mark stay
 // unchanged.
 func (b *builder) members(body []string) []string {
 	var head []string

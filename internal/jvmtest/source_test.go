@@ -20,7 +20,7 @@ func TestRebuilt(t *testing.T) {
 	for seed := range uint64(20) {
 		rebuilt := written.Rebuilt(seed)
 		if !reflect.DeepEqual(rebuilt, written.Rebuilt(seed)) {
-			t.Fatalf("seed %d makes different programs", seed)
+			t.Fatalf("seed %d creates different programs", seed)
 		}
 		if rebuilt["Console.java"] != written["Console.java"] {
 			t.Errorf("seed %d changes a program without marks", seed)
@@ -47,7 +47,7 @@ func TestRebuilt(t *testing.T) {
 		}
 	}
 	if len(made) != 20 {
-		t.Errorf("20 seeds make only %d different programs", len(made))
+		t.Errorf("20 seeds create only %d different programs", len(made))
 	}
 }
 

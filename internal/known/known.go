@@ -1,5 +1,5 @@
-// Package known contains numbers that may be unknown, which differs from zero:
-// a phone may not print a value, or an event may not have happened.
+// Package known contains numbers that may be unknown; unknown differs from
+// zero. A phone may not print a value, or an event may not have happened.
 package known
 
 import (

@@ -205,7 +205,8 @@ func setParams(s *shell, args []string) int {
 	return 0
 }
 
-// read reads one line, byte by byte: the next command reads what follows.
+// read reads one line, byte by byte, because the next command reads what
+// follows.
 func read(s *shell, args []string) int {
 	raw := len(args) > 1 && args[1] == "-r"
 	names := args[1:]
@@ -307,7 +308,8 @@ func kill(s *shell, args []string) int {
 	return status
 }
 
-// trap only accepts ignored signals: no signal is ever sent to a shell here.
+// trap accepts only requests to ignore signals, because no signal is ever sent
+// to a shell here.
 func trap(s *shell, args []string) int {
 	if len(args) > 1 && args[1] != "" {
 		s.errorf("trap: commands are not supported by this shell")

@@ -15,7 +15,7 @@ var odd = []string{
 	"\xf4\x8f\xbd\xff", "'\xff'", "$\xff", "\\\xff", "\\\r\n", "`\xff`", "{\xff,\r}", "\x01\x7f",
 }
 
-// oddScripts contain X, which is replaced with each text in odd that contains
+// oddScripts contain X, which is replaced with each string in odd that contains
 // no quotes.
 var oddScripts = []string{
 	"printf '%s' 'X' | cat", `x="X"; printf '%s' "$x"; echo "${x}" '' "$x"`,
@@ -88,8 +88,8 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	}
 }
 
-// A word with any content is preserved byte for byte in every way that a quoted
-// word can be used, and is equal to itself.
+// A word with any content must be preserved byte for byte wherever a quoted
+// word can be used, and must be equal to itself.
 func FuzzQuotedBytes(f *testing.F) {
 	for _, text := range odd {
 		f.Add(text)
@@ -111,7 +111,8 @@ func FuzzQuotedBytes(f *testing.F) {
 	})
 }
 
-// opaque converts every text to valid UTF-8, and plain reverses the conversion.
+// opaque must convert every string to valid UTF-8, and plain must reverse the
+// conversion.
 func FuzzOpaque(f *testing.F) {
 	for _, text := range odd {
 		f.Add(text)
@@ -123,7 +124,7 @@ func FuzzOpaque(f *testing.F) {
 		}
 		private := func(r rune) bool { return r >= opaqueBase || r == '\r' }
 		if utf8.ValidString(text) && !strings.ContainsFunc(text, private) && hidden != text {
-			t.Errorf("%q was encoded as %q: valid text must stay unchanged", text, hidden)
+			t.Errorf("%q was encoded as %q: a valid string must stay unchanged", text, hidden)
 		}
 	})
 }

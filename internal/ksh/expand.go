@@ -138,7 +138,7 @@ func (s *shell) fields(words []*syntax.Word) ([]string, error) {
 	})
 }
 
-// text expands a word to one text, without splitting it.
+// text expands a word to one string, without splitting it.
 func (s *shell) text(w *syntax.Word) (text string, err error) {
 	err = s.expand(func(_ *expansion, cfg *expand.Config) error {
 		text, err = expand.Literal(cfg, w)
@@ -147,7 +147,7 @@ func (s *shell) text(w *syntax.Word) (text string, err error) {
 	return plain(text), err
 }
 
-// matches reports whether a text matches the pattern to which a word expands.
+// matches reports whether a string matches the pattern to which a word expands.
 func (s *shell) matches(w *syntax.Word, text string) (hit bool, err error) {
 	return hit, s.expand(func(_ *expansion, cfg *expand.Config) error {
 		p, err := expand.Pattern(cfg, w)

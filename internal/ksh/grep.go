@@ -126,7 +126,7 @@ func grepPattern(w grepKey) (*linePattern, error) {
 	var alternatives []string
 	for line := range strings.SplitSeq(w.patterns, "\n") {
 		// Package regexp rejects invalid UTF-8 in a pattern and treats each
-		// invalid byte of a text as U+FFFD.
+		// invalid byte of its input as U+FFFD.
 		line = string([]rune(line))
 		if w.fixed {
 			line = regexp.QuoteMeta(line)

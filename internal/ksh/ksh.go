@@ -77,7 +77,7 @@ type FileInfo interface {
 // Program is a program in PATH; it returns the exit status.
 type Program func(*Call) int
 
-// Call is a running program.
+// Call is one call of a program.
 type Call struct {
 	Ctx context.Context
 	// Leader is the shell that received the command line.

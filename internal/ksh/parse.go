@@ -23,8 +23,8 @@ type parseError struct{ error }
 
 func (e parseError) Error() string { return plain(e.error.Error()) }
 
-// parse parses an mksh script and rejects unsupported syntax. All texts in the
-// result are opaque.
+// parse parses an mksh script and rejects unsupported syntax. All strings in
+// the result are opaque.
 func parse(text string) (list []*syntax.Stmt, err error) {
 	if len(text) > maxCommand {
 		return nil, errors.New("argument list too long")
@@ -161,7 +161,7 @@ func trims(op syntax.ParExpOperator) bool {
 }
 
 // prepare converts words for package expand, which does not remove backslashes
-// from words that become a single text, ignores quotes in patterns to be
+// from words that become a single string, ignores quotes in patterns to be
 // trimmed, and expands globs by the rules of the host.
 func prepare(n syntax.Node) {
 	switch n := n.(type) {
@@ -236,11 +236,11 @@ func quotePattern(part syntax.WordPart) syntax.WordPart {
 }
 
 // mksh scripts and file names may contain any bytes except NUL. The parser
-// accepts only UTF-8, and so does package regexp in patterns; in texts, package
-// regexp does not distinguish two invalid bytes. Such bytes pass through both
-// as code points that nothing else uses. The same applies to CR, which the
-// parser drops at the end of a line and treats as a blank elsewhere; in mksh it
-// is an ordinary character (sh.h, C_LEX1).
+// accepts only UTF-8, and so does package regexp in patterns; in its input,
+// package regexp does not distinguish two invalid bytes. Such bytes pass
+// through both as code points that nothing else uses. The same applies to CR,
+// which the parser drops at the end of a line and treats as a blank elsewhere;
+// in mksh it is an ordinary character (sh.h, C_LEX1).
 
 // opaqueBase represents byte 0, opaqueBase+255 the last byte: the end of the
 // last private use area. Code points of a script in this range are replaced

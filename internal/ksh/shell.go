@@ -36,7 +36,7 @@ type session struct {
 // shell evaluates commands. The interpreter of mvdan.cc/sh is not used because
 // parts of it access the host (named pipes for <(...), stat for `type`), its
 // pipes are those of the operating system, which a synctest bubble cannot see,
-// and nothing bounds its recursion.
+// and its recursion is unbounded.
 type shell struct {
 	*session
 	ctx    context.Context
@@ -65,8 +65,8 @@ type shell struct {
 	outside bool
 }
 
-// script runs a text in this shell. A syntax error ends the shell unless stays
-// is set, as for eval.
+// script runs a script in this shell. A syntax error ends the shell unless
+// stays is set, as for eval.
 func (s *shell) script(text string, stays bool) {
 	list, err := parse(text)
 	if err != nil {

@@ -290,7 +290,7 @@ func TestMemoryOfExpansions(t *testing.T) {
 	}
 }
 
-// Texts that nest more deeply than any parser's stack allows.
+// Scripts that nest more deeply than any parser's stack allows.
 func TestDeepText(t *testing.T) {
 	for _, opener := range []string{
 		"(", "{ ", "$(", "`", "if ", "while ", "! ", "f() ", "$((", "$((-", "$((1?", "${a:-", "((1?", "[[ ( ",

@@ -59,9 +59,9 @@ func Required() bool { return os.Getenv("LEAKGATE_REQUIRE") == "all" }
 // take a sample.
 func Long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
-// Missing ends a test that needs something that is missing: it skips the test
-// with the reason, or fails it if the environment variable LEAKGATE_REQUIRE is
-// "all".
+// Missing ends a test that needs something that does not exist on this machine:
+// it skips the test with the reason, or fails it if the environment variable
+// LEAKGATE_REQUIRE is "all".
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if Required() {

@@ -449,8 +449,8 @@ func TestActionWithoutRelease(t *testing.T) {
 	}
 }
 
-// "version: source" builds the commit of the action; with an empty cache this
-// takes half a minute.
+// "version: source" builds the commit of the action; if the cache is empty,
+// this takes half a minute.
 func TestActionFromSource(t *testing.T) {
 	if !recorded.Long() {
 		t.Skip("this test runs in make e2e")

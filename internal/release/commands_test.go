@@ -26,7 +26,7 @@ type commandLine struct {
 }
 
 var (
-	// shown matches a command in the text of a page or a comment.
+	// shown matches a command in the prose of a page or a comment.
 	shown = regexp.MustCompile("`leakgate ([^`]+)`")
 	// typed matches a line of a script, or of a block of Markdown.
 	typed = regexp.MustCompile(`(?m)^ *(?: |- |run: )leakgate ([a-z].*)$`)

@@ -17,7 +17,7 @@ type expression struct {
 	err    error
 }
 
-// inTemplate matches an expression within a text.
+// inTemplate matches an expression within a string.
 var inTemplate = regexp.MustCompile(`\$\{\{(.*?)\}\}`)
 
 var token = regexp.MustCompile(`\s*('[^']*'|==|!=|&&|\|\||[!()]|[A-Za-z_][A-Za-z0-9_.-]*(?:\(\))?)`)
@@ -40,7 +40,7 @@ func evaluate(text string, lookup func(string) (string, error)) (string, error) 
 	return value, e.err
 }
 
-// expand replaces the expressions of a text with their values.
+// expand replaces the expressions in a string with their values.
 func expand(text string, lookup func(string) (string, error)) (string, error) {
 	var failed error
 	out := inTemplate.ReplaceAllStringFunc(text, func(m string) string {

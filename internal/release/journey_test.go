@@ -82,7 +82,7 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// posted holds the texts of the comments, and refused the unknown requests.
+// posted holds the bodies of the comments, and refused the unknown requests.
 func (g *fakeGitHub) posted() (texts, refused []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -206,7 +206,7 @@ func proved(t *testing.T, sources []string) proof {
 }
 
 // keep records that the test has passed. If the cache cannot be written, the
-// test runs again the next time.
+// test runs again next time.
 func (p proof) keep(t *testing.T) {
 	t.Helper()
 	if t.Failed() || t.Skipped() || p.path == "" {

@@ -43,7 +43,7 @@ type ciStep struct {
 	With  map[string]string `yaml:"with"`
 }
 
-// scripts returns the texts of a step that a shell executes.
+// scripts returns the parts of a step that a shell executes.
 func (s ciStep) scripts() []string {
 	return slices.DeleteFunc([]string{s.Run, s.With["script"]}, func(text string) bool { return text == "" })
 }
@@ -141,7 +141,7 @@ func TestWorkflowRules(t *testing.T) {
 			t.Errorf("%s has no concurrency", w.file)
 		}
 		if slices.Contains(w.triggers(), "pull_request_target") {
-			t.Errorf("%s runs on pull_request_target: its token can write, and it checks out code of strangers",
+			t.Errorf("%s runs on pull_request_target: its token can write, and it checks out other people's code",
 				w.file)
 		}
 		for name, job := range w.Jobs {

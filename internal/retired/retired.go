@@ -1,4 +1,4 @@
-// Package retired recognizes files that a version of leakgate before the first
+// Package retired recognizes files that a leakgate from before its first
 // release wrote. Some keys had other names in these files. Decoding would
 // silently skip such keys, so the files are rejected.
 package retired

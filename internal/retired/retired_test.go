@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzCheck checks that no text is mistaken for a key.
+// FuzzCheck checks that no string is mistaken for a key.
 func FuzzCheck(f *testing.F) {
 	f.Add(`"because":1`)
 	f.Add(`\"because": "x`)

@@ -9,7 +9,7 @@ import (
 )
 
 // Night is a kind of run of 8 h with events: restarts, the end of the workload,
-// a trim, holes. Each run is drawn at random.
+// a trim, gaps. Each run is drawn at random.
 type Night struct {
 	Name    string
 	Watched Conditions
@@ -21,8 +21,7 @@ type Night struct {
 // between returns a random number, uniformly distributed in a range.
 func between(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
 
-// Plain returns a process that has warmed up: correlated noise and nothing
-// else.
+// Plain returns a process that has warmed up and has only correlated noise.
 func Plain(*rand.Rand) Scenario {
 	return Scenario{Hours: 8, Sigma: 10, Rho: 0.7, Level: 400}
 }
@@ -163,8 +162,8 @@ func Nights() []Night {
 	return out
 }
 
-// Bases returns kinds of apps, two runs of which are compared: growth that both
-// runs have is not a difference.
+// Bases returns kinds of apps, each of which is run twice so that the runs can
+// be compared: growth that both runs have is not a difference.
 func Bases(hours float64) []Scenario {
 	noisy := func(s Scenario) Scenario {
 		if s.Sigma == 0 {

@@ -26,7 +26,7 @@ const (
 	NumDims
 )
 
-// base is the level of each dimension in MB (260 MB in all); share is the
+// base is the level of each dimension in MB (260 MB in total); share is the
 // standard deviation of the noise of each dimension, as a fraction of that of
 // the total. The squares of the shares add up to 0.995. Noise of 50 MB
 // sometimes makes single dimensions negative, which is necessary for the noise
@@ -45,7 +45,7 @@ type Scenario struct {
 	Name  string
 	Hours float64
 	// Sigma is the standard deviation of the noise of the total; Rho is its
-	// AR(1) coefficient per 30 s, where 0 makes independent noise.
+	// AR(1) coefficient per 30 s, where 0 means independent noise.
 	Sigma, Rho float64
 	// Leak starts at LeakStart in dimension LeakDim and continues until
 	// LeakEnd, or until the end if that is 0. If LeakLump > 0, the leak comes
@@ -56,8 +56,8 @@ type Scenario struct {
 	Walk float64
 	// Warm is the size of a warm-up in MB, with time constant WarmTau.
 	Warm, WarmTau float64
-	// Wave is the peak-to-peak size of a load of period WavePeriod. With Square
-	// it is a square wave.
+	// Wave is the peak-to-peak size of a load with period WavePeriod. With
+	// Square it is a square wave.
 	Wave, WavePeriod float64
 	Square           bool
 	// Steps are rises that happen once; a step with a negative time happens at
@@ -82,7 +82,7 @@ type Scenario struct {
 	// Level is constant memory in addition to the base, in MB.
 	Level float64
 	// Restarts are the times at which the process dies and restarts; Gaps are
-	// the times in which it is not watched. Both lists are in order.
+	// the spans in which it is not watched. Both lists are in order.
 	Restarts []float64
 	Gaps     []Gap
 	// Dies is the cause of each death; WorkEnd is the minute at which the
@@ -94,7 +94,7 @@ type Scenario struct {
 // Jump is a rise in MB at a given minute.
 type Jump struct{ At, MB float64 }
 
-// Gap is a hole between two times in minutes.
+// Gap is a span, in minutes, in which the process is not watched.
 type Gap struct{ From, To float64 }
 
 // Path is one simulated process: MB per dimension at each point of the grid.

@@ -237,10 +237,10 @@ func TestSeed(t *testing.T) {
 			before := s
 			a, b, c := s.Simulate(chance(7)), s.Simulate(chance(7)), s.Simulate(chance(8))
 			if !reflect.DeepEqual(a.Dims, b.Dims) {
-				t.Errorf("%s: the same seed made different processes", s.Name)
+				t.Errorf("%s: the same seed produced different processes", s.Name)
 			}
 			if reflect.DeepEqual(a.Dims, c.Dims) {
-				t.Errorf("%s: different seeds made the same process", s.Name)
+				t.Errorf("%s: different seeds produced the same process", s.Name)
 			}
 			if !reflect.DeepEqual(s, before) {
 				t.Errorf("%s: Simulate changed the scenario", s.Name)

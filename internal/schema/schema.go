@@ -134,7 +134,7 @@ func (m maker) fields(t reflect.Type, properties map[string]any, required *[]str
 // Schema is a compiled schema.
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Compile compiles the text of a schema.
+// Compile compiles a schema.
 func Compile(text []byte) (*Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -155,7 +155,7 @@ func Compile(text []byte) (*Schema, error) {
 // Validate checks a document that encoding/json or a YAML library decoded.
 func (s *Schema) Validate(doc any) error { return s.compiled.Validate(doc) }
 
-// Check checks a document given as text.
+// Check checks an encoded document.
 func (s *Schema) Check(text []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {

@@ -59,8 +59,8 @@ type Base struct {
 	Rate float64 `json:"rate"`
 }
 
-// JSON that encoding/json writes is valid whatever the values are; a document
-// that lacks a field, or has a field of a different type, is not.
+// Whatever its values are, JSON written by encoding/json must be valid; a
+// document that lacks a field, or has a field of a different type, must not be.
 func TestOf(t *testing.T) {
 	text, err := Of("test", reflect.TypeFor[sample]())
 	if err != nil {
@@ -102,7 +102,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A JSON file without a schema and an invalid line are reported.
+// A JSON file without a schema and an invalid line must be reported.
 func TestCheckRun(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

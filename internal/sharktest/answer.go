@@ -98,7 +98,7 @@ type Reference struct {
 	// Kind is INSTANCE_FIELD, STATIC_FIELD, LOCAL or ARRAY_ENTRY.
 	Kind string `json:"kind"`
 	// Owner is the name of the class that declares the field, Name is the field
-	// or index, and Generic is the text that replaces the index in the
+	// or index, and Generic is the string that replaces the index in the
 	// signature.
 	Owner   string `json:"owner"`
 	Name    string `json:"name"`

@@ -1,6 +1,6 @@
-// Package shelltest contains what tests of shell commands share: a device whose
-// shell is a function, the real shells of this machine, and names that try to
-// escape their quotes.
+// Package shelltest contains what several tests of shell commands use: a device
+// whose shell is a function, the real shells of this machine, and names that
+// try to escape their quotes.
 package shelltest
 
 import (

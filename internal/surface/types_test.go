@@ -49,7 +49,7 @@ func exportData(t *testing.T, folders []string) map[string]*types.Package {
 	return packages
 }
 
-// opaque holds the places in the API with types that a user only passes on and
+// opaque lists the positions in the API whose types a user only passes on and
 // does not have to name, each with the reason.
 var opaque = map[string]string{
 	"capture.Level.Prefix": "package diagnose reads it; others only pass on a Level",
@@ -104,7 +104,7 @@ func TestPublicTypes(t *testing.T) {
 type search struct {
 	named map[*types.TypeName]bool // types of internal packages with a public alias
 	seen  map[types.Type]bool
-	found map[string]string // the type at each place in the API
+	found map[string]string // the type at each position in the API
 }
 
 func (s *search) walk(at string, typ types.Type) {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Columns returns how many columns of a terminal a Printable text takes: two
+// Columns returns how many columns of a terminal a Printable string takes: two
 // for each wide character (Unicode UAX #11), zero for a combining mark.
 func Columns(s string) int {
 	n := 0
@@ -43,7 +43,7 @@ func Row(line string, terminal int) string {
 	return line
 }
 
-// TailColumns is like Tail, but limits the text to n columns.
+// TailColumns is like Tail, but limits the result to n columns.
 func TailColumns(s string, n int) string {
 	s = Printable(s)
 	left := Columns(s)

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// linesOf returns all lines of a text; errors are represented by their
+// linesOf returns all lines of a string; errors are represented by their
 // messages.
 func linesOf(in io.Reader, most int) []string {
 	l, err := NewLineReader(in, most)

@@ -86,7 +86,7 @@ func Count(n int, one, many string) string {
 	return Grouped(int64(n)) + " " + many
 }
 
-// Plural is like Count, without grouping, for a text next to other numbers that
+// Plural is like Count, without grouping, for use next to other numbers that
 // are not grouped.
 func Plural[N int | int64](n N, one, many string) string {
 	if n == 1 {

@@ -117,7 +117,8 @@ func escape(s, special string) string {
 	return b.String()
 }
 
-// marks counts the combining marks after the latest other character of a text.
+// marks counts the combining marks after the latest other character of a
+// string.
 type marks struct {
 	n     int
 	begun bool
@@ -132,8 +133,8 @@ func (m *marks) allow(r rune) bool {
 		return true
 	}
 	m.n++
-	// At the beginning, a combining mark would change the character before the
-	// text.
+	// At the beginning, a combining mark would change the character that is
+	// printed before it.
 	return begun && m.n <= maxMarks
 }
 

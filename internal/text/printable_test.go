@@ -178,7 +178,7 @@ func TestCutting(t *testing.T) {
 	}
 }
 
-// isPlain reports whether the text is printable ASCII.
+// isPlain reports whether the string is printable ASCII.
 func isPlain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Every text without NUL becomes one word with the same bytes, in every shell.
-// A NUL in the input separates words, so that one shell process can read many.
+// Every string without NUL must become one word with the same bytes, in every
+// shell. A NUL in the input separates words, so that one shell process can read
+// many.
 func FuzzShellQuote(f *testing.F) {
 	for _, name := range shelltest.HostileNames {
 		f.Add([]byte(name))

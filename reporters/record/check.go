@@ -3,7 +3,7 @@ package record
 // Check is the result of one check in a run: of one spec of a suite, or of one
 // test of an instrumentation.
 type Check struct {
-	// Name is the full text of the spec, or CLASS#METHOD of the test.
+	// Name is the full name of the spec, or CLASS#METHOD of the test.
 	Name string `json:"name"`
 	// Type is spec or test.
 	Type   string `json:"type"`
@@ -72,9 +72,9 @@ type CheckedProcess struct {
 	PID     int          `json:"pid"`
 	Verdict CheckVerdict `json:"verdict"`
 	Text    string       `json:"text"`
-	// Before and After are the object counts before and after the body, by the
-	// names of dumpsys meminfo. They are nil if unknown, for example before the
-	// start of the process.
+	// Before and After are the object counts before and after the body of the
+	// check, by the names of dumpsys meminfo. They are nil if unknown, for
+	// example before the start of the process.
 	Before map[string]int64 `json:"objects_before"`
 	After  map[string]int64 `json:"objects_after"`
 	// Settled reports whether the app was idle before the last count.

@@ -4,10 +4,10 @@ import "github.com/leakgate/leakgate/detector"
 
 // CountsAtMarks is what one life of a process left behind in the loops of a
 // suite. It contains the counts of objects, threads and files at marks whose
-// texts differ only in their numbers.
+// names differ only in their numbers.
 type CountsAtMarks struct {
 	PID int `json:"pid"`
-	// Marks is the text of the marks, with # in place of each number.
+	// Marks is the name of the marks, with # in place of each number.
 	Marks string `json:"marks"`
 	// Collected reports whether the judged counts were taken after forced
 	// garbage collections.

@@ -22,7 +22,7 @@ type Diagnosis struct {
 	Duration float64 `json:"duration_s"`
 	Analysis float64 `json:"analysis_s"`
 	// Trigger is leak, suspicious, mark, marks, first, last, end, final or
-	// demand; Mark is the text of the mark.
+	// demand; Mark is the name of the mark.
 	Trigger string `json:"trigger"`
 	Mark    string `json:"mark,omitempty"`
 	// Kind is the kind of the leak, or None if it was not determined. Recipe

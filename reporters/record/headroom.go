@@ -34,7 +34,7 @@ type Headroom struct {
 	Reasons     []string `json:"reasons,omitempty"`
 }
 
-// LimitWarning is an early warning that a process approaches a limit.
+// LimitWarning is an early warning that a process is approaching a limit.
 type LimitWarning struct {
 	T float64 `json:"t_s"`
 	// Resource is java_heap, file_descriptors, threads, address_space or

@@ -29,8 +29,8 @@ func IncidentKinds() []string {
 	return []string{"crash", "native_crash", "anr", "out_of_memory", "memory_limiter", "anomaly", "low_memory"}
 }
 
-// reasonWords maps the reason of a death to its text in reports, singular and
-// plural.
+// reasonWords maps the reason of a death to its wording in reports, singular
+// and plural.
 var reasonWords = map[string][2]string{
 	"crash": {"crash", "crashes"}, "native_crash": {"native crash", "native crashes"}, "anr": {"ANR", "ANRs"},
 	"out_of_memory":  {"OutOfMemoryError", "OutOfMemoryErrors"},

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// leaks.csv can be read back whatever the findings contain, and no spreadsheet
-// interprets a cell as a formula.
+// leaks.csv must be readable whatever the findings contain, and no spreadsheet
+// may interpret a cell as a formula.
 func TestLeaksTable(t *testing.T) {
 	nasty := []string{
 		"=cmd|'/C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", `"quoted", and, commas`, "two\nlines",
@@ -56,7 +56,7 @@ func TestLeaksTable(t *testing.T) {
 	}
 }
 
-// The documentation page of the format lists every column of leaks.csv.
+// The documentation page of the format must list every column of leaks.csv.
 func TestLeaksTablePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil {
@@ -89,7 +89,8 @@ func table(t *testing.T, run Run) [][]string {
 	return rows
 }
 
-// The table contains the first thousand findings of a run, or only its heading.
+// The table must contain the first thousand findings of a run, or only its
+// heading.
 func TestLeaksTableIsBounded(t *testing.T) {
 	if rows := table(t, Run{}); len(rows) != 1 {
 		t.Errorf("%d rows", len(rows))

@@ -34,8 +34,8 @@ type Sample struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Breakdown is the memory of a process by kind, in kB, with the names of
-// `parse`.
+// Breakdown is the memory of a process by kind, in kB. The names are the JSON
+// keys of `leakgate parse`.
 type Breakdown struct {
 	TotalPSS    *int64 `json:"total_pss_kb"`
 	SwapPSS     *int64 `json:"swap_pss_kb"`
@@ -85,7 +85,7 @@ type Event struct {
 	Build *AppBuild `json:"build,omitempty"`
 	// Similar lists names of running processes that resemble the watched names.
 	Similar []string `json:"similar,omitempty"`
-	// Mark is the text of the mark whose heap dump is missing, or at which a
+	// Mark is the name of the mark whose heap dump is missing, or at which a
 	// garbage collection was forced. Unreadable reports whether the dump was
 	// taken but could not be analyzed.
 	Mark       string `json:"mark,omitempty"`

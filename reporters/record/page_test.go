@@ -24,8 +24,9 @@ func jsonNames(of reflect.Type, names map[string]bool) {
 	}
 }
 
-// The documentation page of the format lists every field of a run, of its lines
-// and of diagnosis.json. The fields of a diagnosis are in a separate section.
+// The documentation page of the format must list every field of a run, of its
+// lines and of diagnosis.json. The fields of a diagnosis are in a separate
+// section.
 func TestRunPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil {

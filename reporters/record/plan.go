@@ -62,8 +62,8 @@ type PlannedWorkload struct {
 // Assert specifies which verdicts fail a run.
 type Assert string
 
-// AssertEnd fails a run by the gate at its end, AssertLive if any process ever
-// reached LEAKING.
+// AssertEnd fails a run by its verdicts at the end, AssertLive if any process
+// ever reached LEAKING.
 const (
 	AssertEnd  Assert = "end"
 	AssertLive Assert = "live"

@@ -90,8 +90,8 @@ func TestRecorderRoundTrip(t *testing.T) {
 	}
 }
 
-// The names in samples.ndjson are a stable interface, and unknown values are
-// null.
+// The names in samples.ndjson are a stable interface, and unknown values must
+// be null.
 func TestSampleLineNames(t *testing.T) {
 	text := record(t, t.TempDir())
 	line := strings.Split(string(text), "\n")[1]
@@ -112,8 +112,8 @@ func TestSampleLineNames(t *testing.T) {
 	}
 }
 
-// The file of a run that was killed may end anywhere. No complete line is lost,
-// and no incomplete line is used.
+// The file of a run that was killed may end anywhere. No complete line must be
+// lost, and no incomplete line must be used.
 func TestReadSamplesTruncatedAnywhere(t *testing.T) {
 	text := record(t, t.TempDir())
 	wantSamples, wantEvents := lines()

@@ -11,8 +11,8 @@ import (
 )
 
 // measured returns the full plan with two Android dumps. Every row has three
-// figures of the same cost. The times and the memory of leakgate equal those of
-// its peers, multiplied by factor.
+// equal figures. The times and the memory of leakgate equal those of its peers,
+// multiplied by factor.
 func measured(t *testing.T, factor float64) *plan {
 	t.Helper()
 	p := newPlan(options{rounds: 3, testdata: android(t)})

@@ -40,7 +40,7 @@ func (c cache) scratch() (string, error) {
 	return dir, nil
 }
 
-// source returns the text of a Java program, and its hash.
+// source returns the source code of a Java program, and its hash.
 func source(class string) (text []byte, hash string, err error) {
 	if text, err = sources.ReadFile("java/" + class + ".java"); err != nil {
 		return nil, "", fmt.Errorf("read program: %w", err)

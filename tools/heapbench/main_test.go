@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// perform does what the value of actVariable says, as the program that is
-// measured.
+// perform does what the value of actVariable specifies, in place of the program
+// that is measured.
 func perform(act string) int {
 	switch act {
 	case "leakgate":
@@ -273,7 +273,7 @@ func TestWrite(t *testing.T) {
 }
 
 // TestInterrupt checks that an interrupted run ends the processes that it
-// started and removes the files that it made.
+// started and removes the files that it created.
 func TestInterrupt(t *testing.T) {
 	exe, dir := actor(t, "hang"), t.TempDir()
 	started := filepath.Join(dir, "started")

@@ -12,7 +12,7 @@ const (
 	toMarker   = "<!-- /bench-heap -->"
 )
 
-// replaced replaces the text between the markers of a page. Each marker must
+// replaced replaces the lines between the markers of a page. Each marker must
 // occur exactly once.
 func replaced(page []byte, text string) ([]byte, error) {
 	for _, m := range []string{fromMarker, toMarker} {

@@ -9,7 +9,7 @@ import (
 // phasesFlag is the flag for the file to which leakgate writes its phases.
 const phasesFlag = "--phases"
 
-// phases is leakgate's own report of its work.
+// phases lists the parts of its work that leakgate reports.
 type phases struct {
 	Objects int64   `json:"objects"`
 	Edges   int64   `json:"edges"`

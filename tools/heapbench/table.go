@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// text is a Markdown text under construction.
+// text is a Markdown page under construction.
 type text struct{ strings.Builder }
 
 // table writes a table. Every row must have as many cells as the head.
@@ -19,7 +19,7 @@ func (t *text) table(head []string, rows [][]string) {
 	}
 }
 
-// heading writes a heading and the text below it.
+// heading writes a heading and the paragraph below it.
 func (t *text) heading(title, about string) { fmt.Fprintf(t, "\n### %s\n\n%s\n\n", title, about) }
 
 // markdown returns the tables of all measurements.

@@ -34,9 +34,8 @@ const leakingClass = "HeapMaker$Screen"
 // tool is a program that reads heap dumps.
 type tool struct {
 	name string
-	// version is the version of a peer; about describes the part of leakgate's
-	// work that the peer does.
-	version, about string
+	// version is the version of a peer.
+	version string
 	// program is the path of the program and its first arguments, set by get.
 	program []string
 	// args returns the arguments for a dump. Output files are written to the
@@ -94,43 +93,41 @@ func (t *tool) title() string {
 func allTools() []*tool {
 	build := once(findOurs)
 	return []*tool{
-		{
-			name: ours, find: build, about: "leaks, exact dominators, retained sizes, histogram",
+		{ // Leaks, exact dominators, retained sizes, histogram
+			name: ours, find: build,
 			args: func(dump, _ string) []string { return []string{"analyze", dump, "--json"} },
 		},
-		{
-			name: reading, find: build, about: "the histogram",
+		{ // The histogram
+			name: reading, find: build,
 			args: func(dump, _ string) []string {
 				return append([]string{"analyze", dump, "--json"}, readingAlone...)
 			},
 		},
-		{
-			name: tracing, find: build, about: "the same, with a thousand leaking objects",
+		{ // The default work, with a thousand leaking objects
+			name: tracing, find: build,
 			args: func(dump, _ string) []string {
 				return []string{"analyze", dump, "--json", "--leaking-class", leakingClass}
 			},
 		},
-		{
-			name: growing, find: build, about: "growth over three copies of the dump",
+		{ // Growth over three copies of the dump
+			name: growing, find: build,
 			args: func(dump, scratch string) []string {
 				return append([]string{"growth", "--json"}, thrice(dump, scratch)...)
 			},
 		},
-		{
+		{ // Exact dominators, retained sizes, histogram; no Android dumps
 			name: analyzer, version: "0.3.2", find: crate(analyzer, "0.3.2"),
-			about: "exact dominators, retained sizes, histogram; no Android dumps",
 			args: func(dump, scratch string) []string {
 				return []string{dump, filepath.Join(scratch, "report.md")}
 			},
 		},
-		{
-			name: slurp, version: "0.10.0", find: crate(slurp, "0.10.0"), about: "the histogram",
+		{ // The histogram
+			name: slurp, version: "0.10.0", find: crate(slurp, "0.10.0"),
 			args: func(dump, _ string) []string { return []string{dump} },
 		},
-		{
+		{ // Paths and retained sizes of leaking objects
 			name: shark, version: jars.Shark.Version, find: findShark,
-			about: "paths and retained sizes of leaking objects",
-			args:  func(dump, _ string) []string { return []string{dump} },
+			args: func(dump, _ string) []string { return []string{dump} },
 		},
 	}
 }

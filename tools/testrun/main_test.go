@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The run fails if packages take too long or if a flag is invalid.
+// The run must fail if packages take too long or if a flag is invalid.
 func TestSeconds(t *testing.T) {
 	project(t, "func TestA(t *testing.T) { time.Sleep(200 * time.Millisecond) }")
 	for seconds, want := range map[string]bool{"100": true, "0.05": false} {
@@ -142,8 +142,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// The CPU time of a test binary is counted for its package, even if its tests
-// change the directory.
+// The CPU time of a test binary must be counted for its package, even if its
+// tests change the directory.
 func TestWatch(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("no /proc")

@@ -22,7 +22,7 @@ const (
 
 const tabWidth = 4
 
-// finding is a place that violates a rule.
+// finding is a violation of a rule, with its position.
 type finding struct {
 	file   string
 	line   int
@@ -30,14 +30,15 @@ type finding struct {
 	text   string
 }
 
-// passage is a text for people in a file, and the line on which it begins.
+// passage is something in a file that people read, and the line on which it
+// begins.
 type passage struct {
 	line int
 	text string
 }
 
-// check reads the files and returns the places that violate a rule, in the
-// order of the files and lines.
+// check reads the files and returns the violations of the rules, in the order
+// of the files and lines.
 func check(root fs.FS, files []string, r *rules) ([]finding, error) {
 	var found []finding
 	for _, file := range files {

@@ -8,7 +8,7 @@ import (
 )
 
 // clockBoottime is CLOCK_BOOTTIME, the clock behind /proc/uptime
-// (fs/proc/uptime.c), which shows only hundredths of a second.
+// (fs/proc/uptime.c), whose resolution is only a hundredth of a second.
 const clockBoottime = 7
 
 // HostUptime returns the uptime of this machine.

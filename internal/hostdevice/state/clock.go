@@ -71,5 +71,6 @@ func (d Dir) Clock() (Clock, error) {
 	return Clock{time.Duration(ns), s}, nil
 }
 
-// FormatScale returns the shortest text that parses as the same number.
+// FormatScale returns the shortest decimal number that parses as the same
+// scale.
 func FormatScale(scale float64) string { return strconv.FormatFloat(scale, 'g', -1, 64) }

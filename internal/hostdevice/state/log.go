@@ -31,7 +31,7 @@ func (d Dir) MakeLog() error {
 	return nil
 }
 
-// AppendLog adds one log entry per line of the text.
+// AppendLog adds one log entry for each line of a string.
 func (d Dir) AppendLog(e androidtext.LogEntry) error {
 	f, err := os.OpenFile(d.logFile(), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // These are the bounds of a comparison that is read from a file.
 const (
-	// maxText is the maximum length of each text, in characters.
+	// maxText is the maximum length of each string, in characters.
 	maxText = 1000
 	// maxBytes and maxCount are the maximum values of numbers: 16 TB, and the
 	// largest count that fits into an int on every platform.
@@ -37,10 +37,10 @@ var nullable = map[string]bool{"base_reachable_bytes": true}
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// bound makes each text of a comparison printable. Texts and lists that exceed
-// their bounds are truncated, with a warning. A number or time that is out of
-// range is an error. The fields are visited by reflection, so no field can be
-// forgotten.
+// bound makes each string of a comparison printable. Strings and lists that
+// exceed their bounds are truncated, with a warning. A number or time that is
+// out of range is an error. The fields are visited by reflection, so no field
+// can be forgotten.
 func bound(c *Comparison) error {
 	b := &bounder{}
 	listed := len(c.Leaks)
@@ -73,7 +73,7 @@ func listBound(name string) int {
 }
 
 type bounder struct {
-	// texts is the number of truncated texts; lists contains the names of the
+	// texts is the number of truncated strings; lists contains the names of the
 	// truncated lists.
 	texts int
 	lists map[string]bool

@@ -10,15 +10,15 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Texts from the app, the device or the pull request are escaped in one way for
-// GitHub and GitLab: everything that is not plainly a word or a number is put
-// in a code span. Within a code span, neither the Markdown parser nor the
+// Strings from the app, the device or the pull request are escaped in one way
+// for GitHub and GitLab: everything that is not plainly a word or a number is
+// put in a code span. Within a code span, neither the Markdown parser nor the
 // filters after it (mentions, references to issues and commits, emoji, links,
 // formulas) interpret anything. Entities would not hide a mention from those
 // filters, because the filters run after entities are resolved. See the GitHub
 // Flavored Markdown Spec 0.29, 6.3 (code spans) and 4.10 (pipes in tables).
 
-// markup is the context in which a text is printed.
+// markup is the context in which a string is printed.
 type markup int
 
 const (
@@ -72,7 +72,7 @@ func longestRun(s string, c byte) int {
 	return longest
 }
 
-// prose escapes the first n characters of a text that people wrote or that
+// prose escapes the first n characters of a message that people wrote or that
 // contains names: words and numbers stay unchanged, and everything else is put
 // in code spans.
 func (m markup) prose(s string, n int) string {
@@ -117,7 +117,7 @@ var (
 	// linked matches what GitHub interprets as the hash of a commit or the
 	// beginning of an address.
 	linked = regexp.MustCompile(`[0-9A-Fa-f]{7}|(?i:www)`)
-	// plain matches words that need no escaping: words, also with an
+	// plain matches words that need no escaping: words, including those with an
 	// apostrophe, a slash or hyphens (but not GH-12, JIRA-12 or GHSA-...),
 	// numbers with a sign, a percent sign or an exponent, ranges and dates.
 	plain = regexp.MustCompile(
@@ -132,7 +132,7 @@ func plainWord(w string) bool {
 	return plain.MatchString(w) && !linked.MatchString(w) && !identifier.MatchString(w)
 }
 
-// bold emphasizes a text that leakgate itself wrote.
+// bold emphasizes a message that leakgate itself wrote.
 func (m markup) bold(s string) string {
 	switch m {
 	case onTerminal:

@@ -27,7 +27,7 @@ const (
 	unitRun   = "run"
 )
 
-// These are the maximum lengths of texts within a line, in characters.
+// These are the maximum lengths of strings within a line, in characters.
 const (
 	maxName     = 80
 	maxSentence = 300
@@ -206,7 +206,7 @@ func (r *Row) now() string {
 	return text.Size(r.HeadBytes)
 }
 
-// burden is how much more a row costs than in the base.
+// burden is how much more a row costs than the same row in the base.
 type burden struct {
 	row *Row
 	// extra is in bytes per loop or event, or in MB per hour; formula describes

@@ -133,7 +133,7 @@ func listScreen(n int, status Status) Row {
 	return r
 }
 
-// describe returns the text of a reason in the form that the gate uses.
+// describe returns the wording of a reason that the gate uses.
 func describe(r Row) string {
 	return fmt.Sprintf("%s: %s leak: %s, held by %s; %s; %s", r.Process, r.Status, r.Class, r.HeldBy, r.Evidence,
 		r.StatusReason)
@@ -385,7 +385,7 @@ var hostileTexts = []string{
 	"java.lang.Object[]", "CartScreen$$Lambda$23+0x00007f84bc004aa0", "<init>",
 }
 
-// hostile fills every text of a comparison with hostile texts.
+// hostile fills every string of a comparison with hostileTexts.
 func hostile() *Comparison {
 	c := worse()
 	n := 0

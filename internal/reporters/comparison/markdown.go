@@ -401,7 +401,7 @@ func (p *page) reasons() string {
 	return strings.Join(lines[:kept], "")
 }
 
-// breach is the cause of rule violations: a leak, or something that its text
+// breach is the cause of rule violations: a leak, or something that the reason
 // describes.
 type breach struct {
 	row           *Row
@@ -766,8 +766,8 @@ func (p *page) suspects(r *Row) []string {
 	return out
 }
 
-// firstSeen returns the text that follows "first seen"; "" if neither the
-// commit nor the time is known.
+// firstSeen returns what follows "first seen"; "" if neither the commit nor the
+// time is known.
 func (r *Row) firstSeen(m markup) string {
 	if r.FirstSeen == nil {
 		return ""
@@ -939,7 +939,7 @@ type group struct {
 	status Status
 	rank   int
 	open   bool
-	// one and many are the texts that follow a count of one or more, as in "3
+	// one and many are the words that follow a count of one or more, as in "3
 	// known leaks".
 	one, many string
 	// note is the title of the last column.
@@ -991,7 +991,7 @@ func (p *page) group(g group) {
 	p.addPart(b.String(), g.rank, len(rows), string(g.status)+" leaks")
 }
 
-// groupNote returns the text about a leak in the last column.
+// groupNote returns what the last column says about a leak.
 func groupNote(r *Row) string {
 	switch r.Status {
 	case Accepted:

@@ -79,7 +79,7 @@ func TestGoldenComments(t *testing.T) {
 			}
 			golden(t, s.name+".md", []byte(page))
 			if s.name == "many-5000" {
-				return // its text is the text of many-50 with more lines
+				return // the same reasons as many-50, with more lines
 			}
 			var out bytes.Buffer
 			if err := WriteText(&out, c); err != nil {
@@ -130,8 +130,8 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestHostileComparisons checks that the page is correct if each place contains
-// a different hostile text. FuzzMarkdown uses the same text in all places.
+// TestHostileComparisons checks that the page is correct if each field contains
+// a different hostile string. FuzzMarkdown uses the same string in all fields.
 func TestHostileComparisons(t *testing.T) {
 	for i := range hostileTexts {
 		c, n := worse(), i
@@ -146,7 +146,7 @@ func TestHostileComparisons(t *testing.T) {
 	}
 }
 
-// checkOthers checks the texts of the other formats.
+// checkOthers checks the output in the other formats.
 func checkOthers(t *testing.T, c *Comparison) {
 	t.Helper()
 	var out bytes.Buffer

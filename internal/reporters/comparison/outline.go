@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// These bounds of the JSON text prevent a small file from becoming a large
-// value in memory: a list of millions of empty rows takes a few megabytes as
-// text, but gigabytes as rows.
+// These bounds on the JSON prevent a small file from becoming a large value in
+// memory: a list of millions of empty rows takes a few megabytes as JSON, but
+// gigabytes as rows.
 const (
 	maxDepth    = 16
 	maxObjects  = 400_000
@@ -30,9 +30,9 @@ type nesting struct {
 	elements int
 }
 
-// checkOutline checks that a JSON text is bounded and that no object contains
-// the same name twice. Go would merge the second value into the first, and
-// other parsers would return a different value.
+// checkOutline checks that a JSON document is bounded and that no object
+// contains the same name twice. Go would merge the second value into the first,
+// and other parsers would return a different value.
 func checkOutline(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

@@ -30,8 +30,8 @@ func parse(page string) parsed {
 	return parsed{source, md.Parser().Parse(gmtext.NewReader(source))}
 }
 
-// mentions matches what GitHub or GitLab would turn into something else in the
-// text of a page, outside of code.
+// mentions matches what GitHub or GitLab would turn into something else on a
+// page, outside of code.
 var mentions = regexp.MustCompile(
 	`@|#\d|(^|\W)GH-\d|\b[A-Z]+-\d|GHSA-|://|www\.|:\w+:|\$|\[\^|~|!\d|\b[0-9a-fA-F]{7,}\b|<!--|\]\(|^/\w`)
 
@@ -262,7 +262,7 @@ func checkCode(t *testing.T, s string) {
 	}
 }
 
-// checkProse checks that the words of a text are kept and that none becomes
+// checkProse checks that the words of a message are kept and that none becomes
 // markup.
 func checkProse(t *testing.T, s string) {
 	t.Helper()
@@ -313,7 +313,8 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// fill replaces every text of a comparison, except the words that Read checks.
+// fill replaces every string of a comparison, except the words that Read
+// checks.
 func fill(c *Comparison, next func() string) {
 	fillValue(reflect.ValueOf(c).Elem(), "", next)
 }

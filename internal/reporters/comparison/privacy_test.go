@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// published returns every text of a comparison that is published.
+// published returns every string of a comparison that is published.
 func published(t *testing.T, c *Comparison) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -20,7 +20,7 @@ func published(t *testing.T, c *Comparison) string {
 	return Markdown(c, options()) + out.String() + fmt.Sprint(Annotations(c))
 }
 
-// Published texts name devices by their model, never by their serial number.
+// Published messages name devices by their model, never by their serial number.
 func TestNoSerialNumber(t *testing.T) {
 	for _, models := range [][]string{
 		{"Pixel 9"}, {""}, {"Pixel 9", "Pixel 9"}, {"", "Pixel 9", ""}, {"Pixel 9", "Pixel 8"},

@@ -9,7 +9,7 @@ import (
 )
 
 // shortestSerial is the minimum length of a serial number that is searched for
-// in texts; a shorter one could be an ordinary word.
+// in messages; a shorter one could be an ordinary word.
 const shortestSerial = 4
 
 // published returns a copy of a comparison for publication: serial numbers,
@@ -33,7 +33,7 @@ func (c *Comparison) published() *Comparison {
 		pairs = append(pairs, serial, text.Head(c.deviceName(serial), maxName))
 	}
 	all := strings.NewReplacer(pairs...)
-	// A name may be longer than the text that it replaces.
+	// A name may be longer than the serial number that it replaces.
 	rename := func(s string) string { return text.Head(all.Replace(s), maxText) }
 	out := *c
 	out.Text = rename(c.Text)

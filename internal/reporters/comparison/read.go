@@ -20,9 +20,9 @@ import (
 const maxFile = 16 << 20
 
 // Read reads gate.json, which may be untrusted: a pull request from a fork may
-// have uploaded it. In the result, every text is printable and bounded, every
+// have uploaded it. In the result, every string is printable and bounded, every
 // number is in its range, and every status, verdict and unit is a known word.
-// Lists and texts that are too long are truncated with a warning; any other
+// Lists and strings that are too long are truncated with a warning; any other
 // invalid content is an error.
 func Read(r io.Reader) (*Comparison, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))

@@ -17,7 +17,7 @@ const terminalColumns = 100
 const maxTextRows = 50
 
 // WriteText writes the comparison for a terminal: the verdict first, then its
-// reasons, what is worse, and the evidence for each process. Every text is
+// reasons, what is worse, and the evidence for each process. Every line is
 // printable.
 func WriteText(w io.Writer, c *Comparison) error {
 	out := &lines{}
@@ -66,8 +66,8 @@ func (l *lines) blank() {
 	}
 }
 
-// wrap adds a text in lines of at most terminalColumns, unless a single word is
-// longer. All lines but the first are indented further.
+// wrap adds a message in lines of at most terminalColumns, unless a single word
+// is longer. All lines but the first are indented further.
 func (l *lines) wrap(indent int, s string) {
 	line, pad := strings.Repeat(" ", indent), strings.Repeat(" ", indent+4)
 	begun := false

@@ -14,7 +14,7 @@ import (
 
 const wanted = "## leakgate: 1 new leak\n\n" + testMarker + "\n"
 
-// Errors of GitHub, with GitHub's own texts.
+// Errors of GitHub, with GitHub's own messages.
 var (
 	secondary = trouble{
 		kind: "refuse", status: 403,

@@ -223,7 +223,7 @@ func (w *fakeGitHub) ours() []*post {
 	return out
 }
 
-// foreign returns the text of all other comments.
+// foreign returns the bodies of all other comments.
 func (w *fakeGitHub) foreign() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,7 +27,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrToken means that the token is invalid or has expired (401).
 	ErrToken = errors.New("the token is invalid")
-	// ErrTooLong means that the text exceeds a size limit of GitHub.
+	// ErrTooLong means that a comment, a name or a file exceeds a size limit of
+	// GitHub.
 	ErrTooLong = errors.New("too long")
 	// ErrNoPullRequest means that the commit is not the head of exactly one
 	// open pull request.
@@ -38,8 +39,8 @@ var (
 // the call returns, for example because a proxy emptied it.
 var errIncomplete = errors.New("response without content")
 
-// fault is a failed request. Its text contains GitHub's message, printable and
-// without the token.
+// fault is a failed request. Its message contains GitHub's message, printable
+// and without the token.
 type fault struct {
 	text string
 	kind error
@@ -113,7 +114,7 @@ func (s *Session) classify(r request, resp *gogithub.Response, err error) *fault
 }
 
 func (s *Session) newFault(r request, said string, kind error, unknown bool) *fault {
-	// The token is removed before the text is truncated, because a truncated
+	// The token is removed before the message is truncated, because a truncated
 	// token would not be found.
 	return &fault{text: r.what + ": " + text.Head(s.redact(said), 500), kind: kind, unknown: unknown}
 }

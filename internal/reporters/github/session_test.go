@@ -131,8 +131,8 @@ func TestTokenIsOnlySentToGitHub(t *testing.T) {
 	}
 }
 
-// TestAuthorizer checks that the token is only sent to scheme, host and port of
-// the API.
+// TestAuthorizer checks that the token is only sent to the scheme, host and
+// port of the API.
 func TestAuthorizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)
