@@ -14,8 +14,8 @@ const (
 	// maxSubjects bounds the number of watched processes of one device.
 	maxSubjects = 500
 	// maxBacks bounds how many times the record states that one life
-	// disappeared and came back, because a device may give contradictory
-	// answers all night.
+	// disappeared and came back, because a device may report contradictory
+	// states for hours.
 	maxBacks = 3
 )
 

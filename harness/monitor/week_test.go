@@ -22,8 +22,9 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// canned is a device that answers from a few templates. It replaces a simulated
-// phone, which would use more CPU time than the program under test.
+// canned is a device that generates its output from a few templates. It
+// replaces a simulated phone, which would use more CPU time than the program
+// under test.
 type canned struct {
 	processes int
 	started   time.Time

@@ -12,13 +12,14 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// workloads are the workloads of a run: its own workload, and others started
-// during the run.
+// workloads manages the workloads of a run: the run's own workload, and others
+// started during the run.
 type workloads struct {
 	run *run
 	// work is the result of the run's own workload.
 	work record.Workload
-	// emptyMark is used to record a mark without text only once.
+	// emptyMark ensures that the error about marks without text is recorded
+	// only once.
 	emptyMark sync.Once
 }
 
@@ -43,8 +44,8 @@ func (w *workloads) runWorkload(ctx context.Context, stop context.CancelCauseFun
 }
 
 // runRepeatedly runs the workload and repeats it as long as a suspicion extends
-// the run, because an app that is not used shows no leak. If a repetition
-// fails, the workload counts as failed.
+// the run, because a leak does not appear in an app that is not used. If a
+// repetition fails, the workload counts as failed.
 func (w *workloads) runRepeatedly(ctx context.Context) (Env, error) {
 	work := w.run.Workload
 	for repeats := 0; ; repeats++ {
@@ -141,8 +142,8 @@ func (w *workloads) begin(st *Env, of record.Workload) {
 }
 
 // mark sets a mark on one device, or on all devices. A mark without text is
-// meaningless, and `leakgate mark` rejects it; only the first such mark of a
-// workload is recorded.
+// meaningless, and `leakgate mark` rejects it; here, an error is recorded for
+// the first such mark.
 func (w *workloads) mark(device, text string) {
 	if text != "" {
 		w.run.postEvent(device, record.Event{Event: "mark", Text: text})

@@ -37,7 +37,7 @@ func (d *Daemon) Listen(addr string) error {
 }
 
 // Addr returns the address to connect to, or "" before Listen. The adb server
-// shows it as the serial.
+// uses it as the serial.
 func (d *Daemon) Addr() string { return d.end.address() }
 
 // Drop interrupts all connections, like an unplugged cable. adb servers

@@ -363,7 +363,7 @@ func TestRealServerForgets(t *testing.T) {
 	}
 }
 
-// TestRealStates compares the states that the real server shows with those of
+// TestRealStates compares the states that the real server reports with those of
 // the daemon.
 func TestRealStates(t *testing.T) {
 	expectNoGoroutines(t)

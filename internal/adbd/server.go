@@ -189,7 +189,8 @@ func (c *client) query(t target, service string) (string, error) {
 	return "unknown", nil
 }
 
-// acquire prefers the phone to which the connection is bound.
+// acquire returns the phone to which the connection is bound, if any, and
+// otherwise the phone that t selects.
 func (c *client) acquire(t target) (*plug, Identity, error) {
 	if c.bound != nil {
 		t = target{id: c.bound.id}

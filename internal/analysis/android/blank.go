@@ -125,7 +125,7 @@ func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	return "", false
 }
 
-// standsAs reports whether a thread is referenced from the place that holds the
+// standsAs reports whether a thread is referenced from the field that holds the
 // thread with the given name.
 func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	if !i.android {

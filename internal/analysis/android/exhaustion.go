@@ -13,7 +13,7 @@ import (
 )
 
 // Exhaustion describes how close a process was to each of the ways of running
-// out of memory, as far as a heap dump shows it.
+// out of memory, as far as this can be determined from a heap dump.
 type Exhaustion struct {
 	// Causes are JavaHeap, ThreadCount, FileDescriptors, VirtualMemory and
 	// Fragmentation.

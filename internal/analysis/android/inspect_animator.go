@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// inspectAnimator is Shark's ANIMATOR.
+// inspectAnimator implements Shark's inspector ANIMATOR.
 func (i *Inspector) inspectAnimator(o heap.Object, r *report) {
 	if null, known := i.isNull(o, animatorListeners); known && null {
 		r.label("mListeners = null")
@@ -50,7 +50,7 @@ func (i *Inspector) listed(list heap.Object) (elements []element, known bool) {
 	return elements, true
 }
 
-// inspectObjectAnimator is Shark's OBJECT_ANIMATOR.
+// inspectObjectAnimator implements Shark's inspector OBJECT_ANIMATOR.
 func (i *Inspector) inspectObjectAnimator(o heap.Object, r *report) {
 	if name, ok := i.textOrNull(o, animatorPropertyName); ok {
 		r.label("mPropertyName = %s", i.hide.identifier(name))

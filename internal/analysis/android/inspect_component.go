@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// inspectActivity is Shark's ACTIVITY. Android before 4.2 has no mDestroyed.
+// inspectActivity implements Shark's inspector ACTIVITY. Android before 4.2 has
+// no mDestroyed.
 func (i *Inspector) inspectActivity(o heap.Object, r *report) {
 	if destroyed, known := i.destroyed(o); known {
 		format, args := described(activityDestroyed, destroyed)
@@ -29,7 +30,7 @@ type runningServices struct {
 	objects      []heap.Object
 }
 
-// inspectService is Shark's SERVICE.
+// inspectService implements Shark's inspector SERVICE.
 func (i *Inspector) inspectService(o heap.Object, r *report) {
 	running, known := i.runs(o)
 	switch {
@@ -82,8 +83,8 @@ func (i *Inspector) readServices() {
 	slices.Sort(i.running.objects)
 }
 
-// inspectLoadedApk is Shark's LOADED_APK: it lists the receivers that contexts
-// have registered.
+// inspectLoadedApk implements Shark's inspector LOADED_APK: it lists the
+// receivers that contexts have registered.
 func (i *Inspector) inspectLoadedApk(o heap.Object, r *report) {
 	all := i.pairs(o, apkReceivers)
 	if len(all) == 0 {
@@ -140,11 +141,11 @@ func (i *Inspector) pairsIn(m heap.Object) (list []pair) {
 	return list
 }
 
-// inspectBinder is Shark's STUB. Native code holds a Binder as long as another
-// process has a proxy for it (AOSP android_util_Binder.cpp, JavaBBinder). A
-// Binder that only Java objects hold may be a leak like any other object.
-// Shark's main branch treats every Binder as needed, and therefore does not
-// suspect the owner of a list of Binders.
+// inspectBinder implements Shark's inspector STUB. Native code holds a Binder
+// as long as another process has a proxy for it (AOSP android_util_Binder.cpp,
+// JavaBBinder). A Binder that only Java objects hold may be a leak like any
+// other object. Shark's main branch treats every Binder as needed, and
+// therefore does not suspect the owner of a list of Binders.
 func (i *Inspector) inspectBinder(o heap.Object, r *report) {
 	name := simple(i.graph.Class(o))
 	if i.global(o) {

@@ -2,7 +2,7 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// inspectRecomposer is Shark's RECOMPOSER.
+// inspectRecomposer implements Shark's inspector RECOMPOSER.
 func (i *Inspector) inspectRecomposer(o heap.Object, r *report) {
 	flow, ok := i.ref(o, recomposerState)
 	if !ok {
@@ -35,7 +35,7 @@ func (i *Inspector) inspectRecomposer(o heap.Object, r *report) {
 // androidx.compose.runtime.Recomposer.State, in their order (Recomposer.kt).
 var recomposerStates = []string{"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "Idle", "PendingWork"}
 
-// inspectComposition is Shark's COMPOSITION_IMPL.
+// inspectComposition implements Shark's inspector COMPOSITION_IMPL.
 func (i *Inspector) inspectComposition(o heap.Object, r *report) {
 	disposed, known := i.flag(o, compositionDisposed)
 	switch {

@@ -82,7 +82,7 @@ func (i *Inspector) wrapsDestroyed(o heap.Object, f field) bool {
 	return ok && i.wrapperLeaks(context)
 }
 
-// inspectContextFields is Shark's CONTEXT_FIELD.
+// inspectContextFields implements Shark's inspector CONTEXT_FIELD.
 func (i *Inspector) inspectContextFields(o heap.Object, r *report) {
 	if i.outbound == nil {
 		return
@@ -138,8 +138,8 @@ func (i *Inspector) contextDetails(context heap.Object) string {
 	return ", wrapping " + i.graph.Class(found)
 }
 
-// inspectWrapper is Shark's CONTEXT_WRAPPER, for wrappers that are not
-// components.
+// inspectWrapper implements Shark's inspector CONTEXT_WRAPPER, for wrappers
+// that are not components.
 func (i *Inspector) inspectWrapper(o heap.Object, r *report) {
 	if i.is(o, component) {
 		return
@@ -174,13 +174,14 @@ func (i *Inspector) wrapperLeaks(o heap.Object) bool {
 	return destroyed
 }
 
-// inspectContextImpl is Shark's CONTEXT_IMPL.
+// inspectContextImpl implements Shark's inspector CONTEXT_IMPL.
 func (i *Inspector) inspectContextImpl(o heap.Object, r *report) {
 	i.inspectOuterContext(o, "ContextImpl", r)
 }
 
-// inspectPackageManager does what Shark's APPLICATION_PACKAGE_MANAGER is meant
-// to do; Shark looks for android.app.ApplicationContextManager by mistake.
+// inspectPackageManager implements Shark's inspector
+// APPLICATION_PACKAGE_MANAGER as it was intended; Shark itself looks for
+// android.app.ApplicationContextManager by mistake.
 func (i *Inspector) inspectPackageManager(o heap.Object, r *report) {
 	if impl, ok := i.ref(o, managerContext); ok {
 		i.inspectOuterContext(impl, "ApplicationPackageManager.mContext", r)

@@ -8,7 +8,7 @@ var oldFragmentFields = [2]struct{ manager, called, tag field }{
 	{supportManager, supportCalled, supportTag},
 }
 
-// inspectOldFragment is Shark's FRAGMENT and SUPPORT_FRAGMENT.
+// inspectOldFragment returns Shark's inspector FRAGMENT or SUPPORT_FRAGMENT.
 func inspectOldFragment(n int) func(*Inspector, heap.Object, *report) {
 	fields := oldFragmentFields[n]
 	return func(i *Inspector, o heap.Object, r *report) {
@@ -49,7 +49,7 @@ func (i *Inspector) tag(o heap.Object, f field, format string, r *report) {
 	}
 }
 
-// inspectFragment is Shark's ANDROIDX_FRAGMENT.
+// inspectFragment implements Shark's inspector ANDROIDX_FRAGMENT.
 func (i *Inspector) inspectFragment(o heap.Object, r *report) {
 	f, registered := i.fragment(o)
 	switch {
@@ -157,9 +157,9 @@ func (i *Inspector) lifecycle(registry heap.Object) int64 {
 	return n + 1
 }
 
-// inspectRegistry is Shark's LIFECYCLE_REGISTRY. The registry of a fragment's
-// views is destroyed together with the views, while the fragment itself stays
-// alive.
+// inspectRegistry implements Shark's inspector LIFECYCLE_REGISTRY. The registry
+// of a fragment's views is destroyed together with the views, while the
+// fragment itself stays alive.
 func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 	state := i.lifecycle(o)
 	switch name := lifecycleName(state); {
@@ -171,8 +171,9 @@ func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 	}
 }
 
-// inspectViewModel reports whether a ViewModel was cleared. A ViewModel that
-// was not cleared may still be unneeded, if it was never in a ViewModelStore.
+// inspectViewModel adds a remark about whether a ViewModel was cleared. A
+// ViewModel that was not cleared may still be unneeded, if it was never in a
+// ViewModelStore.
 func (i *Inspector) inspectViewModel(o heap.Object, r *report) {
 	cleared, f, known := i.cleared(o)
 	if !known {

@@ -40,8 +40,8 @@ func (i *Inspector) readWatch(reference heap.Object) {
 	i.watches[object] = append(i.watches[object], w)
 }
 
-// inspectWatches adds what LeakCanary recorded about an object. It is Shark's
-// KEYED_WEAK_REFERENCE.
+// inspectWatches adds what LeakCanary recorded about an object. It implements
+// Shark's inspector KEYED_WEAK_REFERENCE.
 func (i *Inspector) inspectWatches(o heap.Object, r *report) {
 	watches := i.watches[o]
 	for _, w := range watches[:min(len(watches), mostRemarks)] {
@@ -87,13 +87,14 @@ func (i *Inspector) inspectWatch(w watch, r *report) {
 	}
 }
 
-// inspectLoader is Shark's CLASSLOADER.
+// inspectLoader implements Shark's inspector CLASSLOADER.
 func (i *Inspector) inspectLoader(_ heap.Object, r *report) {
 	r.notLeaking("A ClassLoader is never leaking")
 }
 
-// inspectAnonymous is Shark's ANONYMOUS_CLASS. If an anonymous class extends
-// Object, the dump does not contain the interface that it implements.
+// inspectAnonymous implements Shark's inspector ANONYMOUS_CLASS. If an
+// anonymous class extends Object, the dump does not contain the interface that
+// it implements.
 func (i *Inspector) inspectAnonymous(o heap.Object, r *report) {
 	if !anonymous.MatchString(i.graph.Class(o)) {
 		return
@@ -104,7 +105,8 @@ func (i *Inspector) inspectAnonymous(o heap.Object, r *report) {
 	}
 }
 
-// inspectThread is Shark's THREAD. Before JDK 8 the name is a char[].
+// inspectThread implements Shark's inspector THREAD. Before JDK 8 the name is a
+// char[].
 func (i *Inspector) inspectThread(o heap.Object, r *report) {
 	if name, ok := i.ref(o, threadName); ok && i.old && i.graph.Class(name) != "java.lang.String" {
 		r.label("Thread name: 'null'")
@@ -115,7 +117,8 @@ func (i *Inspector) inspectThread(o heap.Object, r *report) {
 	}
 }
 
-// inspectMainThread is Shark's MAIN_THREAD. Android's main thread never ends.
+// inspectMainThread implements Shark's inspector MAIN_THREAD. Android's main
+// thread never ends.
 func (i *Inspector) inspectMainThread(o heap.Object, r *report) {
 	if name, ok := i.textOf(o, threadName); ok && name == mainThread {
 		r.notLeaking("the main thread always runs")

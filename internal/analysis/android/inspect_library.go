@@ -2,7 +2,7 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// inspectPresenter is Shark's MORTAR_PRESENTER.
+// inspectPresenter implements Shark's inspector MORTAR_PRESENTER.
 func (i *Inspector) inspectPresenter(o heap.Object, r *report) {
 	if null, known := i.isNull(o, presenterView); known {
 		format, args := described(presenterView, nullity(null))
@@ -10,7 +10,7 @@ func (i *Inspector) inspectPresenter(o heap.Object, r *report) {
 	}
 }
 
-// inspectScope is Shark's MORTAR_SCOPE.
+// inspectScope implements Shark's inspector MORTAR_SCOPE.
 func (i *Inspector) inspectScope(o heap.Object, r *report) {
 	dead, known := i.flag(o, scopeDead)
 	if !known {
@@ -34,7 +34,7 @@ func (i *Inspector) scopeLeaks(o heap.Object) bool {
 	return dead
 }
 
-// inspectCoordinator is Shark's COORDINATOR.
+// inspectCoordinator implements Shark's inspector COORDINATOR.
 func (i *Inspector) inspectCoordinator(o heap.Object, r *report) {
 	if attached, known := i.flag(o, coordinatorAttached); known {
 		format, args := described(coordinatorAttached, attached)

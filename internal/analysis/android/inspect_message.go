@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// inspectQueue is Shark's MESSAGE_QUEUE. The field was named mQuiting up to
-// Android 4.2.
+// inspectQueue implements Shark's inspector MESSAGE_QUEUE. The field was named
+// mQuiting up to Android 4.2.
 func (i *Inspector) inspectQueue(o heap.Object, r *report) {
 	if quitting, f, known := i.quitting(o); known {
 		format, args := described(f, quitting)
@@ -44,7 +44,7 @@ func (i *Inspector) quitting(o heap.Object) (quitting bool, f field, known bool)
 	return false, 0, false
 }
 
-// inspectMessage is Shark's MESSAGE.
+// inspectMessage implements Shark's inspector MESSAGE.
 func (i *Inspector) inspectMessage(o heap.Object, r *report) {
 	if what, ok := i.number(o, messageWhat); ok {
 		r.label("Message.what = %d", what)

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// inspectView is Shark's VIEW.
+// inspectView implements Shark's inspector VIEW.
 func (i *Inspector) inspectView(o heap.Object, r *report) {
 	top := i.topOf(o)
 	part := top.hasParent || top.hasView && i.graph.Class(top.view) == decorViewClass
@@ -115,7 +115,8 @@ func (i *Inspector) viewLeaks(o heap.Object) bool {
 	return detached && count > 0 && (hasParent || i.graph.Class(o) == decorViewClass)
 }
 
-// inspectEditor is Shark's EDITOR: it inspects the editor's view.
+// inspectEditor implements Shark's inspector EDITOR: it inspects the editor's
+// view.
 func (i *Inspector) inspectEditor(o heap.Object, r *report) {
 	view, ok := i.ref(o, editorView)
 	if !ok || !i.is(view, kinView) {
@@ -140,8 +141,8 @@ func (i *Inspector) editorLeaks(o heap.Object) bool {
 	return ok && i.is(view, kinView) && i.viewLeaks(view)
 }
 
-// inspectDialog is Shark's DIALOG. A dialog without views was never shown, or
-// was dismissed.
+// inspectDialog implements Shark's inspector DIALOG. A dialog without views was
+// never shown, or was dismissed.
 func (i *Inspector) inspectDialog(o heap.Object, r *report) {
 	if null, known := i.isNull(o, dialogDecor); known {
 		format, args := described(dialogDecor, nullity(null))
@@ -149,7 +150,7 @@ func (i *Inspector) inspectDialog(o heap.Object, r *report) {
 	}
 }
 
-// inspectViewRoot is Shark's VIEW_ROOT_IMPL.
+// inspectViewRoot implements Shark's inspector VIEW_ROOT_IMPL.
 func (i *Inspector) inspectViewRoot(o heap.Object, r *report) {
 	if null, known := i.isNull(o, rootView); known {
 		format, args := described(rootView, nullity(null))
@@ -188,8 +189,8 @@ func (i *Inspector) viewRootLeaks(o heap.Object) bool {
 	return known && (null || i.wrapsDestroyed(o, rootContext))
 }
 
-// inspectWindow is Shark's WINDOW. The window of a dialog is never marked as
-// destroyed.
+// inspectWindow implements Shark's inspector WINDOW. The window of a dialog is
+// never marked as destroyed.
 func (i *Inspector) inspectWindow(o heap.Object, r *report) {
 	destroyed, known := i.flag(o, windowDestroyed)
 	if !known {
@@ -208,8 +209,8 @@ func (i *Inspector) windowLeaks(o heap.Object) bool {
 	return destroyed
 }
 
-// inspectToast is Shark's TOAST. mWM is set when the toast is shown, and mView
-// is null after the toast has ended.
+// inspectToast implements Shark's inspector TOAST. mWM is set when the toast is
+// shown, and mView is null after the toast has ended.
 func (i *Inspector) inspectToast(o heap.Object, r *report) {
 	shown, over := i.toast(o)
 	switch {

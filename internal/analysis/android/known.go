@@ -155,7 +155,8 @@ func at(sdk int) trace.Condition { return between(sdk, sdk) }
 
 func from(sdk int) trace.Condition { return trace.Condition{MinSDK: sdk} }
 
-// until begins with level 1, because 0 is an unknown level, not an old one.
+// until restricts builds to those up to an API level. It begins with level 1,
+// because 0 is an unknown level, not an old one.
 func until(sdk int) trace.Condition { return between(1, sdk) }
 
 // by restricts builds to manufacturers, as in android.os.Build.MANUFACTURER.

@@ -120,14 +120,14 @@ func (h *Redactor) component(title string) string { return h.unless(componentNam
 
 var componentName = regexp.MustCompile(`^[A-Za-z][\w.]*/[A-Za-z.][\w.$]*$`)
 
-// identifier returns a name, which is shown unchanged if it looks like an
-// identifier in source code.
+// identifier returns a name, redacted unless it looks like an identifier in
+// source code.
 func (h *Redactor) identifier(text string) string { return h.unless(identifiers, text) }
 
 var identifiers = regexp.MustCompile(`^[A-Za-z_][A-Za-z_]*\d{0,2}$`)
 
-// watchKey returns LeakCanary's key of a watched object; reason returns
-// LeakCanary's description of the object.
+// watchKey returns LeakCanary's key of a watched object, redacted if necessary;
+// reason does the same for LeakCanary's description of the object.
 func (h *Redactor) watchKey(text string) string { return h.unless(uuid, text) }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)

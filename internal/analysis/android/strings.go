@@ -293,8 +293,9 @@ func (t *stringsTopic) look(b []byte, kind hprof.Type) {
 	}
 }
 
-// stripped reports whether contents are what strippers write: NULs, or question
-// marks (LeakCanary, HprofPrimitiveArrayStripper).
+// stripped reports whether the contents consist only of the filler that
+// strippers write: NULs, or question marks (LeakCanary,
+// HprofPrimitiveArrayStripper).
 func stripped(b []byte, kind hprof.Type) bool {
 	if kind == hprof.Char && b[0] == 0 && len(b) > 1 && b[1] == '?' {
 		for i, c := range b {

@@ -38,8 +38,8 @@ type Thread struct {
 	// trace. Android dumps do not contain stacks.
 	Frames        []string `json:"frames,omitempty"`
 	FramesOmitted bool     `json:"frames_omitted,omitempty"`
-	// RetainedBytes is the size of what the Thread object retains, Java and
-	// native bytes.
+	// RetainedBytes is the retained size of the Thread object, Java and native
+	// bytes.
 	RetainedBytes int64 `json:"retained_bytes"`
 	// Locals are the objects that its frames and native code hold.
 	Locals ThreadLocals `json:"locals"`
@@ -49,8 +49,8 @@ type Thread struct {
 // and JNI_LOCAL.
 type ThreadLocals struct {
 	Count int64 `json:"count"`
-	// RetainedBytes is the size of what the locals retain together, Java and
-	// native bytes.
+	// RetainedBytes is the number of bytes that the locals retain together,
+	// Java and native.
 	RetainedBytes int64 `json:"retained_bytes"`
 	// Largest is the local that retains the most bytes; nil if there are no
 	// locals.
@@ -211,8 +211,8 @@ func (t *threadsTopic) finish(p *plan) {
 	t.objects, t.locals = nil, nil
 }
 
-// held adds up what the locals of a thread retain. Objects that GC roots hold
-// are dominated only by the roots, so their subtrees are disjoint.
+// held adds up the retained sizes of the locals of a thread. Objects that GC
+// roots hold are dominated only by the roots, so their subtrees are disjoint.
 func (t *threadsTopic) held(p *plan, serial uint32) (l ThreadLocals) {
 	i, _ := slices.BinarySearchFunc(t.locals, serial, func(l local, s uint32) int { return cmp.Compare(l.thread, s) })
 	var best heap.Object

@@ -30,7 +30,7 @@ type GraphicsRow struct {
 	BuffersAfter  int64
 	// Foreign reports whether the process is not responsible for the growth:
 	// either the row is a layer that names another app, or it is a number about
-	// the whole device and the names of layers show their owners.
+	// the whole device and the names of layers identify their owners.
 	Foreign bool
 }
 

@@ -5,20 +5,20 @@ import "bytes"
 // Kind classifies memory by what it is used for.
 type Kind string
 
-// The kinds.
+// The kinds of memory.
 const (
 	// Heap is the memory that malloc manages.
 	Heap Kind = "heap"
 	// Java is the memory of the runtime: the Java heap, its tables and compiled
 	// code. Android lists parts of it as .dex mmap and .art mmap.
 	Java Kind = "java"
-	// Stack is the stacks of threads.
+	// Stack is the memory of thread stacks.
 	Stack Kind = "stack"
 	// Anonymous is memory without a name.
 	Anonymous Kind = "anonymous"
 	// Named is anonymous or shared memory that has a name.
 	Named Kind = "named"
-	// File is mapped files, and the .bss of libraries.
+	// File is the memory of mapped files, and the .bss of libraries.
 	File Kind = "file"
 	// Device is the memory of drivers. Android counts system properties here as
 	// well.
@@ -87,8 +87,8 @@ func kindOf(name []byte) Kind {
 	return Named
 }
 
-// anonymous reports whether a name stands for memory without a name, for which
-// showmap writes words.
+// anonymous reports whether a name stands for memory without a name, which
+// showmap lists under names such as [anon].
 func anonymous(name []byte) bool {
 	switch string(name) {
 	case "", noName, "[anon]", "[unknown]":

@@ -103,8 +103,8 @@ func (m *Map) Add(x Mapping) {
 	m.last = lastMapping{end: x.End, file: r.file, library: r.file != "" && isLibrary(name)}
 }
 
-// mapSums finds the row of a mapping. If there is no row yet, the returned key
-// has its own copy of the names.
+// row finds the row of a mapping. If there is no row yet, the returned key has
+// its own copy of the names.
 func (m *Map) row(name []byte, x Mapping) (mapKey, *mapSums) {
 	if from := m.bss(name, x); from != "" {
 		m.scratch = append(append(m.scratch[:0], m.last.file...), bss...)

@@ -295,8 +295,9 @@ func checkNodes(t *testing.T, w *walk, n *naive) {
 	}
 }
 
-// checkBytes checks that a node retains at least the union of what its objects
-// dominate, and at most what is freed when they are removed.
+// checkBytes checks that a node retains at least the union of its objects'
+// dominator subtrees, and at most the bytes that are freed when its objects are
+// removed.
 func checkBytes(t *testing.T, tree *tree, names *names, n *naive) {
 	t.Helper()
 	last := tree.bytes[len(tree.bytes)-1]

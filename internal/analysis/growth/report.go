@@ -20,17 +20,17 @@ type Place struct {
 	// names.
 	Key string `json:"key"`
 	// GrowthBytes is a lower bound of the growth from the first dump to the
-	// last: the larger of two bounds. The first is the growth of what the place
-	// retains, which excludes what something else also holds; the second is the
-	// growth of what its children retain, which excludes what only several of
-	// them hold together.
+	// last: the larger of two bounds. The first is the growth of the memory
+	// that the place retains, which excludes memory that something else also
+	// holds; the second is the growth of the memory that its children retain,
+	// which excludes memory that only several of them hold together.
 	GrowthBytes int64 `json:"growth_bytes"`
-	// RetainedBytes is, for each dump, what the objects of the place retain
-	// together, Java and native; 0 for GC roots as a whole.
+	// RetainedBytes is, for each dump, the number of bytes that the objects of
+	// the place retain together, Java and native; 0 for GC roots as a whole.
 	RetainedBytes []int64 `json:"retained_bytes"`
-	// CreditedBytes is RetainedBytes of the last dump, minus what other places
-	// in the list retain below this place. The sum over the list counts nothing
-	// twice.
+	// CreditedBytes is RetainedBytes of the last dump, minus the bytes that
+	// other listed places below this place retain. The sum over the list counts
+	// nothing twice.
 	CreditedBytes int64 `json:"credited_bytes"`
 	// Delta is the number of objects by which the place's children grew from
 	// the first dump to the last; PerLoop is this growth per loop.
@@ -42,12 +42,12 @@ type Place struct {
 	Increments []int64 `json:"increments"`
 	Slowing    bool    `json:"slowing,omitempty"`
 	// Larger is true if the objects of the place grow in size but not in
-	// number. Stepwise is true if the size does not grow in every dump, as for
-	// a buffer that doubles.
+	// number. Stepwise is true if the size did not grow in some of the dumps,
+	// as for a buffer that doubles.
 	Larger   bool `json:"larger,omitempty"`
 	Stepwise bool `json:"stepwise,omitempty"`
-	// Children lists what grows, largest first; Omitted is the number of
-	// children that are not listed.
+	// Children lists the growing children, largest first; Omitted is the number
+	// of children that are not listed.
 	Children        []Child `json:"children"`
 	ChildrenOmitted int     `json:"children_omitted,omitempty"`
 }
@@ -74,9 +74,9 @@ type PathEdge struct {
 // Child is a group of objects whose number grows.
 type Child struct {
 	PathEdge
-	// RetainedBytes is, for each dump, what the objects retain together;
-	// RetainedDelta is the last value minus the first. Delta is the same
-	// difference for the number of objects.
+	// RetainedBytes is, for each dump, the number of bytes that the objects
+	// retain together; RetainedDelta is the last value minus the first. Delta
+	// is the same difference for the number of objects.
 	RetainedBytes []int64 `json:"retained_bytes"`
 	RetainedDelta int64   `json:"retained_delta_bytes"`
 	Delta         int64   `json:"objects_delta"`
@@ -88,9 +88,10 @@ type Child struct {
 }
 
 const (
-	// levels and branches bound what is reported below a child. If all classes
-	// there belong to libraries, the largest branch is followed to the first
-	// class that does not, for at most mostLevels levels.
+	// levels and branches limit the depth and the number of the children that
+	// are reported below a child. If all classes there belong to libraries, the
+	// largest branch is followed to the first class that does not, for at most
+	// mostLevels levels.
 	levels     = 4
 	branches   = 3
 	mostLevels = 12
@@ -98,9 +99,9 @@ const (
 	mostChildren = 100
 )
 
-// Places returns the places with the largest growth in bytes among those that
-// hold what has grown in every dump, at most top of them, and the total number
-// of such places. There are no places before the second dump.
+// Places returns the places with the largest growth in bytes, at most top of
+// them, and the total number of places. A place holds objects that have grown
+// in every dump; there are no places before the second dump.
 func (s *Series) Places(top int) (list []Place, found int) {
 	if s.dumps < 2 {
 		return nil, 0

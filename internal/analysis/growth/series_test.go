@@ -151,8 +151,8 @@ func TestPlaces(t *testing.T) {
 				h.SetStatic(c, "all", h.ArrayList(items...).Ref)
 			}
 		}, classOf + "a.Cache\n  all java.util.ArrayList [0 1]\n    [x] a.Item [0 2]\n"},
-		// The list of classes grows, and is on the path to what grows in one of
-		// the classes.
+		// The list of classes grows, and is on the path to the growing list in
+		// one of the classes.
 		"one more class per dump": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.ArrayList(objects(h, "a.Item", times(2)(d), nil)...).Ref)
 			for i := range d {

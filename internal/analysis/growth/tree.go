@@ -193,7 +193,8 @@ func (t *tree) large(n uint32) bool {
 	return rise(t.own, n) >= leastSwell
 }
 
-// stepwise reports whether the size of a node did not grow in every dump.
+// stepwise reports whether there are dumps in which the size of a node did not
+// grow.
 func (t *tree) stepwise(n uint32) bool {
 	for d := 1; d < len(t.own); d++ {
 		if t.own[d][n] <= t.own[d-1][n] {
@@ -203,8 +204,8 @@ func (t *tree) stepwise(n uint32) bool {
 	return false
 }
 
-// prune removes the nodes that have not grown and are not on the path to one
-// that has: they can no longer be reported.
+// prune removes the nodes that have not grown and are not on the path to a node
+// that has grown: they can no longer be reported.
 func (t *tree) prune() *tree {
 	keep := slices.Clone(t.grew)
 	for n, swelled := range t.swelled {

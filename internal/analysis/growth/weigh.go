@@ -6,10 +6,10 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// weigh computes a lower bound of what the objects of each node retain
-// together: the larger of the size of the union of the dominator subtrees of
-// these objects, and the cost of these objects as a group. It walks the
-// dominator tree from the top down, and keeps track of the nodes above the
+// weigh computes a lower bound of the bytes that the objects of each node
+// retain together: the larger of the size of the union of the dominator
+// subtrees of these objects, and the cost of these objects as a group. It walks
+// the dominator tree from the top down, and keeps track of the nodes above the
 // current object.
 type weigh struct {
 	*walk
@@ -76,9 +76,9 @@ func (w *walk) weigh(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// groups treats the nodes as groups, because the union of what each object
-// dominates excludes what only several objects of a node hold together. It
-// returns the nodes' own sizes.
+// groups treats the nodes as groups, because the union of the dominator
+// subtrees excludes memory that only several objects of a node hold together.
+// It returns the nodes' own sizes.
 func (x *weigh) groups(ctx context.Context) ([]int64, error) {
 	costs, err := x.graph.GroupCosts(ctx, heap.Groups{Count: x.len() - 1, Of: func(o heap.Object) uint32 {
 		if !x.visited.has(o) {

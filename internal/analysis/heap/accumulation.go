@@ -402,15 +402,15 @@ func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation
 	return list, nil
 }
 
-// around returns the accumulation that contains a vertex, or none. Only the
-// last accumulation that begins at or before the vertex can contain it.
+// around returns the number of the last accumulation that begins at or before a
+// vertex, or -1. No other accumulation can contain the vertex.
 func (a *accumulator) around(v uint32) int {
 	i, _ := slices.BinarySearchFunc(a.found, v+1, func(p candidate, v uint32) int { return cmp.Compare(p.vertex, v) })
 	return i - 1
 }
 
-// within reports whether a vertex is in one of the accumulations, none of which
-// has a number below 0.
+// within reports whether a vertex is in the accumulation with the given number;
+// it returns false if there is no such accumulation.
 func (a *accumulator) within(i int, v uint32) bool {
 	return i >= 0 && i < len(a.found) && a.found[i].vertex <= v && v < a.t.ends[a.found[i].vertex]
 }

@@ -69,8 +69,8 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	return l.addUp(counters), nil
 }
 
-// pass records damage that Options.Partial allows to skip and returns nil; it
-// returns any other error unchanged.
+// pass records damage that Options.Partial allows Count to skip, and returns
+// nil; it returns any other error unchanged.
 func (c *counter) pass(err error) error {
 	if !c.options.Partial || !errors.As(err, new(*hprof.DamageError)) {
 		return err

@@ -172,7 +172,8 @@ func (l *lookup) add(id uint64, s slot) {
 	l.used++
 }
 
-// array returns the slot of a class of object arrays.
+// array returns the slot of a class of object arrays, and records that the dump
+// has such arrays.
 func (l *lookup) array(id hprof.ID) slot {
 	s := l.of(id)
 	if !l.arrays[s] {

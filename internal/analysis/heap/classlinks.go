@@ -28,7 +28,7 @@ func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
 	return k.find(c.id)
 }
 
-// classReferences holds the names that leak traces show for the references of a
+// classReferences holds the names that leak traces use for the references of a
 // class record other than static fields.
 var classReferences = [...]string{"<super>", "<loader>", "<signers>", "<protection domain>"}
 

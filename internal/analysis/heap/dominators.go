@@ -107,8 +107,8 @@ func (d *dominance) find(ctx context.Context, count uint32) error {
 }
 
 // eval returns the vertex with the least semidominator on the path from v up to
-// the last linked ancestor; the linked vertices are those numbered first or
-// higher.
+// the last linked ancestor; the linked vertices are those whose number is at
+// least first.
 func (d *dominance) eval(v, first uint32) uint32 {
 	top := d.ancestors[v]
 	if top < first {

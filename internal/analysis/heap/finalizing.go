@@ -16,7 +16,8 @@ type FinalizerReachable struct {
 	Bytes int64
 }
 
-// WaitingForFinalizer counts what is reachable only through finalizers.
+// WaitingForFinalizer counts the objects that are reachable only through
+// finalizers.
 func (g *Graph) WaitingForFinalizer() (w FinalizerReachable) {
 	set := g.weaker.sets[Finalizer]
 	for i, word := range set {

@@ -119,8 +119,8 @@ func (q *quotient) connect(ctx context.Context) error {
 	return nil
 }
 
-// locals maps the vertex of each object that is a root only as a local variable
-// to the vertex of its thread.
+// locals returns, for the vertex of each object that is a root only as a local
+// variable, the vertices of its threads.
 func (q *quotient) locals() map[uint32][]uint32 {
 	threads, locals, others := map[uint32]uint32{}, map[uint32][]uint32{}, map[uint32]bool{}
 	for _, r := range q.roots {
@@ -142,7 +142,7 @@ func (q *quotient) locals() map[uint32][]uint32 {
 	return locals
 }
 
-// weigh adds, to the own bytes of each group, the bytes of what the group
+// weigh adds, to the own bytes of each group, the bytes that the group
 // dominates.
 func (q *quotient) weigh(ctx context.Context) error {
 	groups, parents := q.search()

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// answer is what naive algorithms compute for a world: each algorithm removes
-// something and checks what remains.
+// answer holds the results of naive algorithms for a world: each algorithm
+// removes something and checks which objects remain reachable.
 type answer struct {
 	*world
 	edges [][]edge

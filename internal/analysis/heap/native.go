@@ -194,7 +194,8 @@ func (l *loader) register(id hprof.ID, size int64) {
 	l.native[n] += size
 }
 
-// natives maps the numbers of objects to their native bytes.
+// natives returns the numbers of the objects with native bytes, in ascending
+// order.
 func (g *Graph) natives() []uint32 {
 	list := make([]uint32, 0, len(g.native))
 	for n := range g.native {

@@ -184,8 +184,8 @@ func (f *forward) drop(a *arena) {
 	drop(a, &f.target)
 }
 
-// outgoing reverses the references between numbers that are not known to stay
-// reachable.
+// outgoing returns the references between numbers that are not known to stay
+// reachable, by source; it reverses the inbound references.
 func (r *removal) outgoing() (f *forward, err error) {
 	f = &forward{first: r.below[0].first}
 	last := r.below[len(r.below)-1].end - 1

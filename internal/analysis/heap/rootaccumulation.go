@@ -68,8 +68,8 @@ func (a *accumulator) accumulateRoots(kinds []hprof.SubTag, marked bitset) {
 	a.rooted = candidates.list
 }
 
-// holdings returns the holdings by GC roots of some kinds of the objects that
-// may accumulate.
+// holdings returns, for GC roots of the given kinds, the holdings of the
+// objects that may accumulate.
 func (a *accumulator) holdings(kinds []hprof.SubTag) (list []holding) {
 	var ranks [256]uint8
 	most := int64(0)
@@ -107,8 +107,8 @@ type thread struct{ serial, vertex uint32 }
 
 func bySerial(t thread, serial uint32) int { return cmp.Compare(t.serial, serial) }
 
-// threads are ordered by serial number; if several objects have the same
-// number, the first object counts.
+// threads returns the threads, ordered by serial number. If several objects
+// have the same number, the first object counts.
 func (a *accumulator) threads() (list []thread) {
 	for _, r := range a.g.roots {
 		if r.Kind == hprof.SubRootThreadObject {
@@ -174,8 +174,8 @@ func (a *accumulator) hasAccumulation(v uint32) bool {
 }
 
 // eachOwner calls f with the holdings of each object that may be in an
-// accumulation, the object's own holding first. It drops local variables of
-// other threads.
+// accumulation, the object's own holding first. It skips local variables whose
+// thread is not such an object.
 func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 	for len(list) > 0 {
 		n := 1
@@ -211,8 +211,9 @@ func (a *accumulator) hold(t *groups, own []holding) {
 }
 
 // rootLeaf counts an object without a vertex that an object of an accumulation
-// holds; at is the holder's index among the members. Adjacent objects often
-// have adjacent owners.
+// holds; v is the vertex of the holder. It returns the holder's index among the
+// members. The search starts at near, the previous result, because adjacent
+// objects often have adjacent holders.
 func (a *accumulator) rootLeaf(near int, o, v uint32) int {
 	for _, i := range [...]int{near, near + 1, near - 1} {
 		if i >= 0 && i < len(a.members) && a.members[i].vertex == v {

@@ -89,7 +89,7 @@ func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
 	return ctx.Err()
 }
 
-// removed holds the numbers of the objects that become unreachable when only
+// removed returns the numbers of the objects that become unreachable when only
 // this set is removed.
 func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32, err error) {
 	r, err := s.newRemoval(slices.Clone(numbers))

@@ -176,8 +176,8 @@ func (a *accumulator) end(v uint32) uint32 {
 	return a.t.ends[v]
 }
 
-// rootVertices returns the vertices of objects that are GC roots. Only vertex 0
-// has such children.
+// rootVertices returns the vertices of objects that are GC roots. It returns
+// nil unless v is 0, because no other vertex has GC roots as children.
 func (a *accumulator) rootVertices(v uint32) map[uint32]bool {
 	if v != 0 {
 		return nil

@@ -13,8 +13,8 @@ type SetCost struct {
 	// is only one heap.
 	In []int64
 	// AtLeast is true if the search would have taken too long. Size is then the
-	// size of the union of what each object dominates, excluding the objects
-	// that only several of them hold together.
+	// size of the union of the objects' dominator subtrees, which excludes the
+	// objects that only several of them hold together.
 	AtLeast bool
 }
 
