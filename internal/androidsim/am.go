@@ -55,7 +55,7 @@ func am(c *call) int {
 	return 255
 }
 
-// amHelp returns the help for am dumpheap in this version.
+// amHelp returns the output of am help in this version.
 func amHelp(api int) string {
 	options, notes := "[--user <USER_ID> current] [-n]", "      -n: dump native heap instead of managed heap\n"
 	if api >= heapGC {

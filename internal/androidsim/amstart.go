@@ -271,8 +271,8 @@ const (
 	usualLaunch = "com.android.launcher3"
 )
 
-// startScreen is am start for an app with screens (ActivityManagerShellCommand.
-// runStartActivity). ours is false for other apps.
+// startScreen implements am start for an app with screens (runStartActivity of
+// ActivityManagerShellCommand). ours is false for other apps.
 func (c *call) startScreen(args []string) (status int, ours bool) {
 	o, thrown := parseStart(args[1:])
 	pkg := o.intent.target()

@@ -84,7 +84,7 @@ func TestExitsAreBounded(t *testing.T) {
 		}
 		if n := strings.Count(ask(t, p, "dumpsys activity exit-info"),
 			"ApplicationExitInfo #"); n != androidtext.MaxExits {
-			t.Errorf("%d exits are shown", n)
+			t.Errorf("%d exits are printed", n)
 		}
 		if len(p.exits) > 200/2 || len(p.lives) > maxLives {
 			t.Errorf("%d exits and %d ended processes are stored", len(p.exits), len(p.lives))

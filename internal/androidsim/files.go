@@ -480,7 +480,7 @@ func (s *store) cut(n *node, size int64) {
 	s.used += n.counts()
 }
 
-// staged means that the file has not yet appeared and is not counted.
+// fileWriter writes one file; without a node, it discards the data.
 type fileWriter struct {
 	store *store
 	node  *node
@@ -636,7 +636,7 @@ func (p *Phone) mkdir(name string, c cred) error {
 	return nil
 }
 
-// procPath returns the elements of a path below /proc.
+// procPath returns the elements of a path below /proc, or false for others.
 func procPath(name string) ([]string, bool) {
 	if name == "/proc" {
 		return nil, true

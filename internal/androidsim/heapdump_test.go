@@ -396,8 +396,8 @@ func TestDemoDump(t *testing.T) {
 	})
 }
 
-// TestLargeDump checks that a dump has the requested size, uses no memory until
-// it is read, and that its size can be determined without reading it.
+// TestLargeDump checks that a dump has the requested size and uses no memory
+// until it is read, and that its size can be determined without reading it.
 func TestLargeDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 600 << 20
@@ -456,7 +456,8 @@ func TestCutDump(t *testing.T) {
 	}
 }
 
-// Checks who may request a collection before a dump, and who owns the file.
+// TestDumpRights checks who may request a collection before a dump, and who
+// owns the file.
 func TestDumpRights(t *testing.T) {
 	for _, api := range apis {
 		for _, root := range []bool{false, true} {

@@ -91,8 +91,8 @@ func (v view) fdTarget(fd int) string {
 // files, as since Linux 6.2 (fs/proc/fd.c, proc_fd_getattr).
 func countsFDs(api int) bool { return api >= 36 }
 
-// The address space of a process before it allocates anything, in kB. Since
-// Android 11 Scudo reserves most of it.
+// addressBase returns the address space of a process before it allocates
+// anything, in kB. Since Android 11 Scudo reserves most of it.
 func addressBase(api int, bits32 bool) int64 {
 	switch {
 	case bits32 && api < 26:

@@ -16,8 +16,8 @@ import (
 // apis lists the API levels of Android 5, 5.1, 7, 9, 10, 12, 14 and 16.
 var apis = []int{21, 22, 24, 28, 29, 31, 34, 36}
 
-// asked returns a phone with one app that has one process; by default it is a
-// user build.
+// asked returns a phone with one app that has one process; the phone runs a
+// user build by default.
 func asked(o Options, spec ProcessSpec) *Phone {
 	spec.Name = "com.shop"
 	spec.RestartAfter = 10 * time.Second
@@ -236,8 +236,8 @@ func TestABI(t *testing.T) {
 	}
 }
 
-// Reads the names of hundreds of threads in the way the shell of a user build
-// does.
+// TestThreadNames reads the names of hundreds of threads as the shell of a user
+// build does.
 func TestThreadNames(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ type life struct {
 const (
 	maxLogLines = 4096
 	maxLives    = 256
-	// maxCollections bounds the collections shown for one life.
+	// maxCollections bounds the collections logged for one life.
 	maxCollections = 240
 	// collectionInterval is the approximate time between two collections.
 	collectionInterval = time.Minute

@@ -93,7 +93,7 @@ func spread(parts []part, total, unit int64, give func(part, int64)) {
 	give(parts[0], rest)
 }
 
-// layout distributes levels over rows. The App Summary of these rows shows
+// layout distributes levels over rows. The App Summary of these rows has
 // exactly the private kB of each dimension, minus what is swapped out.
 func layout(l levels, threads int) memory {
 	m := memory{threads: threads, leaked: l.leaked, files: l.files, reserved: pages(l.reserved * 1024)}

@@ -282,7 +282,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		{file: "api23-private-gfx-meminfo.txt", api: 23},
 		{file: "api30-unity-meminfo.txt", api: 30, swapped: 0.3},
 		{file: "api36-emulator-flutter-meminfo.txt", api: 36},
-		// This phone has fewer parts of the Dalvik heap and no native
+		// The simulated phone has fewer parts of the Dalvik heap and no native
 		// allocations.
 		{file: "api36-memorylab-meminfo-d.txt", api: 34, swapped: 0.3, command: "dumpsys meminfo -d com.shop"},
 	} {

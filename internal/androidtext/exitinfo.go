@@ -22,7 +22,7 @@ const (
 	MemoryLimiter = 17
 )
 
-// The subreasons that they use; 0 is unknown.
+// The subreasons of these exits; 0 means unknown.
 const (
 	ForceStop      = 21
 	KillBackground = 24

@@ -39,7 +39,7 @@ var layers = []layer{
 // product lists the directories whose packages may also be in internal/FOLDER/.
 var product = []string{"detector", "analysis", "capture", "reporters", "harness"}
 
-// Violation is one place where the tree violates the rules.
+// Violation is one way in which the tree violates the rules.
 type Violation struct {
 	Rule string // a word that identifies the rule
 	Text string // what is wrong, where, and how to fix it
@@ -79,7 +79,8 @@ func (c *checker) add(rule, format string, args ...any) {
 	c.found = append(c.found, Violation{rule, fmt.Sprintf(format, args...)})
 }
 
-// own returns the directory of a package of the project.
+// own returns the directory of a package of the project, or false for any other
+// package.
 func (c *checker) own(imported string) (string, bool) {
 	if imported == c.module {
 		return ".", true

@@ -55,7 +55,8 @@ func detectionCells(s scenario.Scenario, all []pair, b *bars) []string {
 // leaksText returns the percentage of end verdicts that are `leak`.
 func leaksText(all []ending) string { return percentText(count(all, gateIs(detector.Leak)), len(all)) }
 
-// held counts the known intervals that contain a rate in MB/h.
+// held returns the number of known intervals that contain a rate in MB/h, and
+// the number of all known intervals.
 func held(rate float64, all []ending) (holds, known int) {
 	known = count(all, func(e ending) bool { return e.rateKnown })
 	holds = count(all, func(e ending) bool { return e.rateKnown && e.low <= rate && rate <= e.high })

@@ -67,7 +67,7 @@ func tableNames() []string {
 	return names
 }
 
-// chosen returns the tables and rows that a user wants.
+// chosen returns the tables and rows that the options select.
 func chosen(o options) []table {
 	var out []table
 	for _, m := range makers {

@@ -42,7 +42,7 @@ type ending struct {
 // end.
 func (e ending) found() bool { return e.gate == detector.Leak || e.worst == detector.Leaking }
 
-// play feeds a path to a detector and returns the detector.
+// play feeds a path to a detector, and returns the detector and the result.
 func (t trial) play(p *scenario.Path, r *rand.Rand) (*detector.Detector, ending) {
 	d := detector.New(t.policy)
 	d.SetFamilySize(max(1, t.among))
@@ -82,14 +82,14 @@ func (t trial) end(s *scenario.Scenario, r *rand.Rand) ending {
 	return e
 }
 
-// robust and article are the trials of the two policies, with a process that is
-// watched as usual.
+// robust and article return the trials of the two policies, with a process that
+// is watched as usual.
 func robust() trial  { return trial{policy: detector.RobustPolicy(), watched: usual} }
 func article() trial { return trial{policy: detector.ArticlePolicy(), watched: usual} }
 
-// pair is the same process judged by policy "robust" and, if twice is set, also
-// by policy "article", which is only included for comparison and needs fewer
-// runs.
+// pair holds the results of the same process judged by policy "robust" and, if
+// twice is set, also by policy "article", which is only included for comparison
+// and needs fewer runs.
 type pair struct {
 	robust, article ending
 	twice           bool

@@ -408,8 +408,8 @@ func (s *Scanner) value(n, name int) (int, bool) {
 	return n + name + 1 + size, true
 }
 
-// table returns the first n bytes of the record at s.at, which must be in the
-// segment.
+// table returns the first n bytes of the record at s.at. If the segment has
+// fewer, it returns false.
 func (s *Scanner) table(n int) ([]byte, bool) {
 	if s.at+int64(n) > s.end {
 		return nil, s.short()

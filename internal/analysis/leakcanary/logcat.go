@@ -80,8 +80,8 @@ func entryMessage(line string) string {
 	return e.message
 }
 
-// started matches what AndroidJUnitRunner logs before a test (LogRunListener):
-// started: METHOD(CLASS).
+// started matches the lines that AndroidJUnitRunner logs before and after a
+// test (LogRunListener): started: METHOD(CLASS), finished: METHOD(CLASS).
 var started = regexp.MustCompile(`^(started|finished): (.+)\(([^()]+)\)$`)
 
 // readLogcat reads the reports in a logcat. A report is logged line by line or

@@ -173,7 +173,9 @@ func examples(names []string) []string {
 // not be an array.
 func MayBeRenamed(name string) bool { return len(apps([]string{name})) > 0 }
 
-// apps yields each class that does not belong to the platform, once.
+// apps returns the classes that belong neither to the platform nor, unless they
+// are renamed, to the libraries in shipped. An array counts as the class of its
+// elements.
 func apps(classes []string) map[string]bool {
 	names := make(map[string]bool, len(classes))
 	for _, name := range classes {

@@ -15,13 +15,13 @@ type Frame struct {
 	// Line is the line in the source, or the original line if the mapping does
 	// not contain that.
 	Line int32
-	// Alternative is the number, from 0, of the answer to which the frame
-	// belongs, if there are several possible answers. The frames of one answer
-	// are adjacent; only one of the answers is correct.
+	// Alternative is the number, from 0, of the result to which the frame
+	// belongs, if there are several possible results. The frames of one result
+	// are adjacent; only one of the results is correct.
 	Alternative int32
 }
 
-// maxFrames is the maximum number of frames in one answer. A range of more than
+// maxFrames is the maximum number of frames in one result. A range of more than
 // maxSpread lines becomes one alternative without a line, instead of one per
 // line.
 const (
@@ -31,7 +31,7 @@ const (
 
 // Frame returns the frames of the source for one frame of the obfuscated build,
 // innermost inlined ones first. line is the line number in the dump; it is 0 or
-// less if the dump has none. The answers are those of R8's retrace: for an
+// less if the dump has none. The results are those of R8's retrace: for an
 // ambiguous frame, all possibilities, one alternative after the other; for a
 // frame of a compiler-generated method, no frames. A class or a method that is
 // missing from the mapping keeps its name.
@@ -117,7 +117,7 @@ func partition(entries []method) (parts [][]method) {
 	return append(parts, entries[begin:])
 }
 
-// retrace is one request and its answers.
+// retrace is one request and its results.
 type retrace struct {
 	*Mapping
 	class *class
@@ -125,7 +125,7 @@ type retrace struct {
 	// answers holds, for each possible method, the lines of the mapping that
 	// apply.
 	answers []answer
-	// ambiguous is true if there is more than one answer.
+	// ambiguous is true if there is more than one result.
 	ambiguous bool
 	frames    []Frame
 	count     int32
@@ -193,8 +193,8 @@ func bare(part []method) []method {
 	return []method{{name: last.name, holder: last.holder}}
 }
 
-// ambiguous reports whether the entries of one method result in more than one
-// answer.
+// ambiguous reports whether the entries of one method lead to more than one
+// result.
 func ambiguous(entries []method) bool {
 	for i, e := range entries {
 		if spread(e) || i > 0 && !inlined(entries[0], e) {
@@ -212,7 +212,7 @@ func spread(e method) bool {
 	return !e.obfuscated.known || e.obfuscated.span() != e.original.span()
 }
 
-// collect builds the frames of all answers.
+// collect builds the frames of all results.
 func (t *retrace) collect() {
 	for _, a := range t.answers {
 		for begin := 0; begin < len(a.entries); {
@@ -236,7 +236,7 @@ func (t *retrace) alternatives(stack []method, synthesized bool) {
 	}
 }
 
-// add adds an answer if it is new.
+// add adds a result if it is new.
 func (t *retrace) add(stack []method, line int32, synthesized bool) {
 	if synthesized {
 		stack = stack[:len(stack)-1]
@@ -261,7 +261,7 @@ func (t *retrace) add(stack []method, line int32, synthesized bool) {
 	t.count++
 }
 
-// known reports whether the frames added last duplicate an earlier answer.
+// known reports whether the frames added last duplicate an earlier result.
 func (t *retrace) known(last []Frame) bool {
 	before := t.frames[:len(t.frames)-len(last)]
 	for begin := 0; begin < len(before); {

@@ -131,7 +131,7 @@ type model struct {
 	text    strings.Builder
 	classes map[string]string
 	fields  map[[2]string]string
-	frames  map[string]string // question to answer
+	frames  map[string]string // request to result
 	sources map[string]string
 	ending  string
 }
@@ -238,7 +238,7 @@ func (m *model) method(original, renamed string, j int) {
 	}
 }
 
-// TestRoundTrip writes a model and compares all answers with it.
+// TestRoundTrip writes a model and compares all results with it.
 func TestRoundTrip(t *testing.T) {
 	asked := 0
 	for seed := range uint64(200) {
@@ -271,8 +271,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSame reads a mapping twice and compares all answers, from several
-// goroutines. The hashes have different seeds each time, but the answers must
+// TestSame reads a mapping twice and compares all results, from several
+// goroutines. The hashes have different seeds each time, but the results must
 // be the same.
 func TestSame(t *testing.T) {
 	for seed := range uint64(40) {

@@ -125,7 +125,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestManyAnswers checks the limit on the answers to a hostile question.
+// TestManyAnswers checks the limit on the results of a hostile request.
 func TestManyAnswers(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("A -> a:\n")

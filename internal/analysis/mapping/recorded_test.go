@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// printed formats an answer as in testdata/retrace.txt.
+// printed formats a result as in testdata/retrace.txt.
 func printed(frames []Frame) string {
 	var answers []string
 	for i, f := range frames {
@@ -30,7 +30,7 @@ func mustRead(t testing.TB, text string) *Mapping {
 	return m
 }
 
-// TestRecorded compares the answers with recorded answers of R8's retrace.
+// TestRecorded compares the results with recorded results of R8's retrace.
 func TestRecorded(t *testing.T) {
 	data, err := os.ReadFile("testdata/retrace.txt")
 	if err != nil {
@@ -54,8 +54,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// ask answers questions of the forms "field class name" and "frame class method
-// line".
+// ask returns the results for requests of the forms "field class name" and
+// "frame class method line".
 func ask(t testing.TB, m *Mapping, question string) string {
 	t.Helper()
 	words := strings.Fields(question)
@@ -71,7 +71,7 @@ func ask(t testing.TB, m *Mapping, question string) string {
 
 // TestDocumented checks the examples of R8's doc/retrace.md and of the tests of
 // its retrace (src/test/java/com/android/tools/r8/retrace/stacktraces), with
-// their documented answers; for reversed ranges, the answer is that of retrace
+// their documented results; for reversed ranges, the result is that of retrace
 // 8.5.35.
 func TestDocumented(t *testing.T) {
 	for name, c := range map[string]struct {

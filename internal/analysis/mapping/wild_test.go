@@ -84,7 +84,7 @@ func (w *wildWriter) span() string {
 
 func (w *wildWriter) least(numbers ...int) int { return max(numbers[w.IntN(len(numbers))], 0) }
 
-// wildQuestions returns all questions about a wild mapping.
+// wildQuestions returns all requests for a wild mapping.
 func wildQuestions() (all []string) {
 	for class := range len(wildClasses) {
 		for _, member := range []string{"a", "b", "c"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// cart is an object that the test describes.
+// cart describes one object of the dump.
 type cart struct {
 	ref, text              hproftest.Ref
 	paid                   bool
@@ -339,8 +339,8 @@ func TestSelectErrors(t *testing.T) {
 			}) {
 		t.Errorf("%v, %+v", err, e)
 	}
-	// A String without characters is neither equal to a text nor different from
-	// it.
+	// A String without characters is neither equal to a string nor different
+	// from it.
 	for _, op := range []string{"=", "!="} {
 		s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Note"),
 			[]query.Comparison{{Field: "text", Operator: op, Value: "b"}})

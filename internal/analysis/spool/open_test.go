@@ -184,7 +184,7 @@ func TestRecorded(t *testing.T) {
 	path := []string{"hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"}
 	want := recorded.Read(t, path...)
 	if len(want) != 14080024 {
-		t.Errorf("recorded answer has %d bytes", len(want))
+		t.Errorf("recorded dump has %d bytes", len(want))
 	}
 	var done, total int64
 	f, err := Open(t.Context(), recorded.Path(t, path...), nil, Options{Dir: folder(t), Progress: func(d, of int64) {

@@ -68,7 +68,7 @@ func TestPackOfAnotherSize(t *testing.T) {
 	}
 }
 
-// Packing must not use more memory than Pack promises, and no goroutine.
+// Packing must use no more memory than Pack promises, and no goroutine.
 func TestPackMemory(t *testing.T) {
 	data := dumpLike(8 * packWindow)
 	var before, after runtime.MemStats

@@ -2,7 +2,7 @@
 
 package spool
 
-//unit:program a limit on the size of files is that of a process
+//unit:program a limit on file sizes applies to a whole process
 
 import (
 	"os/exec"

@@ -86,7 +86,7 @@ func killedAfter(t *testing.T, lines int) {
 	checkEmpty(t, dir)
 }
 
-// checkHeld looks for a file without a name in dir that a process has open, if
+// checkHeld checks that a process has an open file without a name in dir, if
 // the system supports such files.
 func checkHeld(t *testing.T, pid int, dir string) {
 	t.Helper()

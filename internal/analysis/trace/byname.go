@@ -175,8 +175,8 @@ func nameKind(k EdgeKind) uint8 {
 	return uint8(k)
 }
 
-// namePlace returns a number for the place of a field; numbers are in the order
-// of the field names.
+// namePlace returns the number of a field, in the order of the field names, or
+// 0 for other references.
 func namePlace(e Edge) uint32 {
 	if (e.Kind == FieldEdge || e.Kind == StaticEdge) && e.Name == "" {
 		return e.Place

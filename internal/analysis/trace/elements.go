@@ -7,13 +7,13 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// shape is a Collection in a particular dump, together with the places of its
+// shape is a Collection in a particular dump, together with the indexes of its
 // fields.
 type shape struct {
 	*Collection
-	// through and head are the places of these fields in the collection's
-	// class, or -1. If the elements are in another collection, head is a place
-	// of that collection's class.
+	// through and head are the indexes of these fields in the collection's
+	// class, or -1. If the elements are in another collection, head is an index
+	// in that collection's class.
 	through, head int
 }
 
@@ -77,7 +77,8 @@ func placeOf(places []heap.Place, m Member) int {
 	return -1
 }
 
-// inner reports whether a place holds the collection's own tables or nodes.
+// inner reports whether the field with an index holds the collection's own
+// tables or nodes.
 func (s *shape) inner(place int) bool {
 	return s.Shape < Referent && (place == s.through || place == s.head)
 }
@@ -208,7 +209,7 @@ func (w *walk) item(to heap.Object, index uint32) {
 	}
 }
 
-// layout describes a class of nodes in a dump: the places of the fields in
+// layout describes a class of nodes in a dump: the indexes of the fields in
 // Node, or -1 for missing fields.
 type layout struct {
 	// of is the collection for which the layout was determined.

@@ -236,7 +236,8 @@ func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Objec
 			own = append(own, o)
 			continue
 		}
-		// The search found the nearest target earlier.
+		// The search found the nearest target earlier, so the first target on
+		// the path to that target is already known.
 		if further, ok := first[before]; ok {
 			before = further
 		}

@@ -50,8 +50,8 @@ type paths struct {
 const mostWalked = 1 << 24
 
 // run is a series of objects of one class, each referenced by the same field of
-// the previous one. It extends from the first object to the last one but
-// Repeat.
+// the previous one. It consists of the first object and repeat further objects;
+// edge is the reference from the first one.
 type run struct {
 	first  heap.Object
 	edge   Edge

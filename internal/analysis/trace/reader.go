@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// EdgeKind is the kind of place that holds a reference.
+// EdgeKind is the kind of a reference, according to what holds it.
 type EdgeKind uint8
 
 const (
@@ -90,7 +90,8 @@ type Reader struct {
 	rules    Rules
 	// kinds describes the classes, by number.
 	kinds []kind
-	// statics holds the special static fields of each class object, by place.
+	// statics holds the actions for the static fields of those class objects
+	// that have special ones; they are indexed by field.
 	statics map[heap.Object][]action
 	globals map[string]*Matcher
 	// matchers holds the matchers of fields, by the classes that they name.
@@ -110,7 +111,7 @@ type Reader struct {
 	steps            int64
 }
 
-// kind is what the reader knows about a class.
+// kind holds the information about a class.
 type kind struct {
 	known bool
 	// asked is true if compiled has been determined; compiled is true if a
@@ -119,17 +120,17 @@ type kind struct {
 	// leaf is true if the references of the class's objects are not followed;
 	// thread is true for a class of threads.
 	leaf, thread bool
-	// actions is indexed by place; it is nil if the class has no special
-	// places.
+	// actions is indexed by field; it is nil if the class has no special
+	// fields.
 	actions    []action
 	collection *shape
-	// members holds the places of fields of other classes that have been
-	// requested.
+	// members holds the indexes of the fields that have been requested by class
+	// and name.
 	members map[Member]int
 	layout  layout
 }
 
-// action is the special treatment of one place.
+// action is the special treatment of one field.
 type action struct {
 	ignored bool
 	matcher *Matcher
@@ -199,7 +200,7 @@ func (r *Reader) kind(o heap.Object) *kind {
 	return k
 }
 
-// actions finds the special places of a class. The nearest class of the
+// actions finds the special fields of a class. The nearest class of the
 // hierarchy that a matcher names decides; if several matchers name that class,
 // the last one does.
 func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []action {

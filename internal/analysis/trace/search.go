@@ -111,7 +111,7 @@ func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Se
 	return s, nil
 }
 
-// want prepares for an early end.
+// want marks the objects that the search must reach before it may end early.
 func (s *Search) want() {
 	if !s.options.Early {
 		return

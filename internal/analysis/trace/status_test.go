@@ -17,9 +17,9 @@ import (
 // says holds the results of inspectors for objects of some classes.
 type says struct{ leaking, needed []string }
 
-// inspect returns the results of Shark's test inspectors (LeakStatusTest.kt):
-// the results for the given classes, that the leaking object is watched, and,
-// if requested, that class objects never leak.
+// inspect returns inspections like those of Shark's test inspectors
+// (LeakStatusTest.kt): the results for the given classes and, if requested,
+// that the leaking object is watched and that class objects never leak.
 func (s says) inspect(w *world, watched, classes bool) trace.Describe {
 	return trace.Describe{Inspect: func(o heap.Object) (n trace.Inspection) {
 		name := w.graph.Class(o)
@@ -42,10 +42,10 @@ func (s says) inspect(w *world, watched, classes bool) trace.Describe {
 	}}
 }
 
-// chainOf returns a heap in which a static field of GcRoot holds, through named
-// fields, a chain of instances of Class1, Class2 and so on, which ends with an
-// instance of Leaking. Additional fields of the last Class hold additional
-// instances.
+// chainOf returns a heap and its instances of Leaking. A static field of GcRoot
+// holds, through named fields, a chain of instances of Class1, Class2 and so
+// on, which ends with an instance of Leaking. Additional fields of the last
+// Class hold additional instances.
 func chainOf(t *testing.T, fields []string, more ...string) (*world, []heap.Object) {
 	t.Helper()
 	h := hproftest.Java(1)

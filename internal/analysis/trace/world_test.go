@@ -161,7 +161,7 @@ type made struct {
 	class int
 }
 
-// fieldsOf lists the fields of those classes, including inherited ones.
+// fieldsOf lists the fields of the app's classes, including inherited ones.
 var fieldsOf = [][]string{
 	{"f", "g", "low", "never"}, {"f", "g", "low", "never", "extra"}, {"zulu", "low", "alpha"}, {"owner"},
 	{"low", "mike"},

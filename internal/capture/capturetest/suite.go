@@ -25,10 +25,10 @@ import (
 // Options describe the device behind an implementation. The zero value is a
 // phone of Android 7 or later.
 type Options struct {
-	// Old is a device without the shell protocol (before Android 7): stderr is
-	// mixed into stdout, in the order of printing, a command line is shorter
-	// than 4 kB, and a command cannot be distinguished from the shell that runs
-	// it.
+	// Old means that the device lacks the shell protocol (before Android 7):
+	// stderr is mixed into stdout, in the order of printing, a command line is
+	// shorter than 4 kB, and a command cannot be distinguished from the shell
+	// that runs it.
 	Old bool
 	// Dir is a directory of the device that does not exist yet. The suite may
 	// create it with mkdir and write files to it. If it is empty, a directory
