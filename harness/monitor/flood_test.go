@@ -220,7 +220,7 @@ func TestRunIgnoresMarksWithoutText(t *testing.T) {
 		if n := len(r.eventsOf("mark", "")); n > 0 {
 			t.Errorf("got %d empty marks, want none", n)
 		}
-		if e := r.eventsOf("error", ""); len(e) != 1 || !strings.Contains(e[0].Text, "marks without a text") {
+		if e := r.eventsOf("error", ""); len(e) != 1 || !strings.Contains(e[0].Text, "marks without text") {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -17,8 +17,8 @@ type subject struct {
 	// be read.
 	provisional bool
 	present     bool
-	// foundAt is the host's time at which a scan found the process after it was
-	// absent.
+	// foundAt is the time, on the host's clock, at which a scan found the
+	// process after an absence.
 	foundAt time.Time
 
 	// returns is the number of times the same life has disappeared and come

@@ -151,7 +151,7 @@ func (w *workloads) mark(device, text string) {
 	}
 	w.emptyMark.Do(func() {
 		w.run.postEvent("",
-			record.Event{Event: "error", Text: "ignoring marks without a text: write `" + markPrefix + "TEXT`"})
+			record.Event{Event: "error", Text: "ignoring marks without text: write `" + markPrefix + "TEXT`"})
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 
 // Daemon is one phone as a device to which adb servers connect with `adb
 // connect HOST:PORT`. Create one with NewDaemon; all methods are safe for
-// concurrent use. Servers may connect and disconnect, also several at the same
-// time.
+// concurrent use. Servers may connect and disconnect at any time, and several
+// may be connected at once.
 //
 // The state of the phone has the same effects as on a real device. An
 // unauthorized phone requests a key and rejects every key; once the state is

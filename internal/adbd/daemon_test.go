@@ -348,7 +348,7 @@ func TestCloseCancels(t *testing.T) {
 					go io.Copy(io.Discard, conn)
 					synctest.Wait()
 					if !ended.Load() {
-						t.Error("the command still runs")
+						t.Error("the command is still running")
 					}
 				})
 			})
@@ -376,7 +376,7 @@ func TestCloseCancelsDeafCommand(t *testing.T) {
 		go io.Copy(io.Discard, conn)
 		synctest.Wait()
 		if !ended.Load() {
-			t.Error("the command still runs")
+			t.Error("the command is still running")
 		}
 	})
 }

@@ -163,7 +163,7 @@ func TestLineUnplug(t *testing.T) {
 	near, far := wired(t, l)
 	end := l.Unplug()
 	if _, err := near.Write([]byte("x")); err == nil {
-		t.Error("the unplugged line still transmits")
+		t.Error("the unplugged line is still transmitting")
 	}
 	drain(t, far)
 	for range 2 {

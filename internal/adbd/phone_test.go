@@ -175,7 +175,7 @@ func expectNoGoroutines(t testing.TB) {
 				return
 			}
 		}
-		t.Errorf("%d goroutines still run:\n%s", len(left), strings.Join(left, "\n\n"))
+		t.Errorf("%d goroutines are still running:\n%s", len(left), strings.Join(left, "\n\n"))
 	})
 }
 

@@ -264,7 +264,7 @@ func TestServerLifetime(t *testing.T) {
 		t.Errorf("Serve returned %v", err)
 	}
 	if _, err := net.Dial("tcp", s.Addr()); err == nil {
-		t.Error("the server still listens after host:kill")
+		t.Error("the server is still listening after host:kill")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -44,7 +44,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// playShell runs a service for a peer that sends in and then waits.
+// playShell runs a service for a peer that sends the input in and then waits.
 func playShell(t *testing.T, svc shellService, in string,
 	shell func(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int) string {
 	t.Helper()

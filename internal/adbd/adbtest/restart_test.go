@@ -7,7 +7,7 @@ func TestRestart(t *testing.T) {
 	for range 2 {
 		s.Kill()
 		if _, err := s.Ask("host:version"); err == nil {
-			t.Error("the killed server still answers")
+			t.Error("the killed server still responds")
 		}
 		if err := s.Restart(); err != nil {
 			t.Fatal(err)

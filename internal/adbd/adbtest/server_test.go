@@ -32,7 +32,7 @@ func TestStartServer(t *testing.T) {
 	}
 	if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
 		conn.Close()
-		t.Errorf("the server on %s still runs after its test", addr)
+		t.Errorf("the server on %s is still running after its test", addr)
 	}
 }
 

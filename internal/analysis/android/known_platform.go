@@ -140,7 +140,7 @@ var platformLeaks = []trace.Matcher{
 		"The structure for the assistant and autofill keeps text from the screen, whose spans hold the views.",
 		sharkFile+"ASSIST_STRUCTURE", from(24)),
 	leak(instanceField("android.widget.AccessibilityIterators$LineTextSegmentIterator", "mLayout"),
-		"AccessibilityIterators keeps the layout of a text, whose spans hold the view.",
+		"AccessibilityIterators keeps a text layout whose spans hold the view.",
 		sharkFile+"ACCESSIBILITY_ITERATORS", at(27)),
 	leak(instanceField("android.hardware.biometrics.BiometricPrompt", "mFingerprintManager"),
 		"BiometricPrompt keeps a FingerprintManager, whose context is a destroyed activity.",

@@ -223,8 +223,8 @@ func (t *tree) path(names *names, n uint32) string {
 	return t.path(names, t.parents[n]) + "\n" + name
 }
 
-// lowRules makes the references in fields with one name low and, in half of the
-// classes, also those in fields with another name.
+// lowRules assigns low priority to the references in fields with one name and,
+// in half of the classes, also to those in fields with another name.
 func lowRules() trace.Rules {
 	var rules trace.Rules
 	for i := range 4 {

@@ -112,8 +112,8 @@ func word(s PathEdge) string {
 	return s.Name + " " + s.Class
 }
 
-// randomHeap returns a heap of random links, with a list, arrays, runs and low
-// references. Each dump adds objects to it.
+// randomHeap returns a heap of random links, with a list, arrays, runs and
+// low-priority references. Each dump adds objects to it.
 func randomHeap(seed uint64, dumps int) *hproftest.Heap {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	h := hproftest.Java(seed)

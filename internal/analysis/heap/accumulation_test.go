@@ -457,7 +457,8 @@ func medley(r *rand.Rand) *world {
 	return w
 }
 
-// thickets holds worlds and the options used for each.
+// thickets returns the world for a seed, the options to use for it, and the
+// serial numbers of its threads.
 func thickets(seed uint64) (*world, heap.AccumulationOptions, []uint32) {
 	w := thicket(seed)
 	r := rand.New(rand.NewPCG(seed, 12))

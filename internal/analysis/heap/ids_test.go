@@ -41,8 +41,8 @@ func numbered(tb testing.TB, workers int, all []uint64) (*ids, *arena) {
 	return x, a
 }
 
-// places holds sets of addresses as different runtimes allocate them, and some
-// unrealistic sets.
+// places returns sets of addresses as different runtimes allocate them, and
+// some unrealistic sets.
 func places(dice *rand.Rand) map[string][]uint64 {
 	run := func(n int, base, step uint64, most int) (list []uint64) {
 		for range n {

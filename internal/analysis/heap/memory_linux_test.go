@@ -123,7 +123,7 @@ var giants = map[string]struct {
 	},
 }
 
-// arrays returns a dump with 5 arrays of 100 MB each.
+// arrays returns a function that generates a dump with 5 arrays of 100 MB each.
 func arrays(class, element uint32) func(testing.TB, *synthetic) {
 	return func(tb testing.TB, s *synthetic) {
 		s.begin(tb)
@@ -133,9 +133,9 @@ func arrays(class, element uint32) func(testing.TB, *synthetic) {
 	}
 }
 
-// crumbs returns a dump of one small record, repeated in one segment. If the
-// record is an array, its last word is a counter, so each array has a different
-// class.
+// crumbs returns a function that generates a dump of one small record, repeated
+// in one segment. If the record is an array, its last word is a counter, so
+// each array has a different class.
 func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 	return func(tb testing.TB, s *synthetic) {
 		s.begin(tb)

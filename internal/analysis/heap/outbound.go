@@ -12,7 +12,7 @@ import (
 
 // Outbound holds the references of the objects of a graph, with the places that
 // hold the references: fields, static fields, elements. It includes everything
-// in the dump, also weak referents, except for the fields of java.lang.Object.
+// in the dump, even weak referents, except for the fields of java.lang.Object.
 // The references of class records other than static fields are included if the
 // size model counts them; the reference of an object to its class is not
 // included (Graph.Linked).
