@@ -40,7 +40,7 @@ const (
 // Bitmaps describes the android.graphics.Bitmap objects, reachable or not.
 type Bitmaps struct {
 	Count int64 `json:"count"`
-	// Bytes is the size of all pixels; EstimatedBytes is the part of it for
+	// Bytes is the size of all pixels; EstimatedBytes is the part of Bytes for
 	// which the dump contains no size, and for which 4 bytes per pixel are
 	// assumed.
 	Bytes          int64 `json:"bytes"`

@@ -125,8 +125,7 @@ func leaking(tb testing.TB, i *android.Inspector) []heap.Object {
 	return list
 }
 
-// signed matches IDs of four bytes as Shark prints them, which is as signed
-// numbers.
+// signed matches IDs of four bytes, which Shark prints as signed numbers.
 var signed = regexp.MustCompile(`@-[0-9]+`)
 
 // ofShark converts a line of Shark's to the form of our inspector.

@@ -95,12 +95,12 @@ func (t *tree) holders() []bool {
 	return list
 }
 
-// reported marks the nodes to report: those that hold what grows and have not
-// grown themselves. Growth below a node that grew is a consequence of that
+// reported marks the nodes to report: those that hold growing nodes and have
+// not grown themselves. Growth below a node that grew is a consequence of that
 // node's growth, and is not reported. The internals of a collection are another
 // view of its elements, and are reported only if the elements do not grow.
 //
-// Shark omits everything below a node that holds what grows
+// Shark omits everything below a node that holds growing nodes
 // (ObjectGrowthDetector.kt: "Parent already growing"), which hides the static
 // fields of all classes as soon as a class loader has one more class.
 func (t *tree) reported() []bool {
