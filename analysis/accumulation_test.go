@@ -226,8 +226,8 @@ func TestAccumulations(t *testing.T) {
 	}
 }
 
-// rootedBy creates n sessions of half a kilobyte, each held by a GC root of the
-// given kind.
+// rootedBy returns a function that creates n sessions of half a kilobyte, each
+// held by a GC root of the given kind.
 func rootedBy(kind hprof.SubTag, n int) func(h *hproftest.Heap) {
 	return func(h *hproftest.Heap) {
 		next := session(h)

@@ -569,8 +569,8 @@ func (d *dump) object(o heap.Object) Object {
 	return r
 }
 
-// name returns the name of an object's class, or, if the object is itself a
-// class, the name of that class.
+// name returns the name of an object's class or, if the object is itself a
+// class, the name of that class after the word "class".
 func (d *dump) name(o heap.Object) string {
 	if d.graph.IsClass(o) {
 		return "class " + d.graph.ClassName(o)

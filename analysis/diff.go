@@ -42,7 +42,7 @@ type Diff struct {
 	Warnings       []string      `json:"warnings"`
 }
 
-// Change is a number in both dumps; Delta is Head minus Base.
+// Change is a number in each of the two dumps; Delta is Head minus Base.
 type Change struct {
 	Base  int64 `json:"base"`
 	Head  int64 `json:"head"`
@@ -65,9 +65,10 @@ const (
 	statusUnpaired = "unpaired"
 )
 
-// ClassChange is a class in both dumps. If the name of a class changes with
-// each build, such as that of a lambda, the entry stands for all classes whose
-// names differ only in the generated part, and has the stable part of the name.
+// ClassChange compares a class between both dumps. If the name of a class
+// changes with each build, such as that of a lambda, the entry stands for all
+// classes whose names differ only in the generated part, and has the stable
+// part of the name.
 type ClassChange struct {
 	Class          string `json:"class"`
 	Status         string `json:"status"`
@@ -77,7 +78,7 @@ type ClassChange struct {
 	RetainedNative Change `json:"retained_native_bytes"`
 }
 
-// LeakChange is a leak or suspect in both dumps, paired by its key.
+// LeakChange compares a leak or suspect between both dumps, paired by its key.
 type LeakChange struct {
 	Key     string `json:"key"`
 	Status  string `json:"status"`
@@ -278,7 +279,8 @@ func compareClasses(base, head map[string]classSum) []ClassChange {
 // bySize orders changes by their absolute size, largest first.
 func bySize(a, b Change) int { return cmp.Compare(max(b.Delta, -b.Delta), max(a.Delta, -a.Delta)) }
 
-// statusOf returns the status of the first number that changed.
+// statusOf returns new or gone if only one dump has the entry, otherwise the
+// status of the first number that changed.
 func statusOf(inBase, inHead bool, changes ...Change) string {
 	switch {
 	case !inBase:

@@ -104,8 +104,9 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// No other set of pairs is stable. In a stable set, no two leaks prefer each
-// other to their partners, and no two leaks without a partner could be paired.
+// moved returns the only stable set of pairs. In a stable set, no two leaks
+// prefer each other to their partners, and no two leaks without a partner could
+// be paired.
 func TestMovedByBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	some := func(n int) (list []*leakSum) {

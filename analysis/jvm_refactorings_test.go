@@ -72,7 +72,7 @@ func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant
 	}
 }
 
-// builtNames holds the names of the screens in a build.
+// builtNames returns the names of the screens in a build.
 func builtNames(t *testing.T, v jvmtest.Variant) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile(v.Mapping)

@@ -214,8 +214,8 @@ func TestJVMLeaks(t *testing.T) {
 	})
 }
 
-// isThreadLeak reports whether threads leak. Each thread is a GC root by
-// itself, so the threads do not accumulate in one place.
+// isThreadLeak reports whether the leaking objects are threads. Each thread is
+// a GC root by itself, so the threads do not accumulate in one place.
 func isThreadLeak(k jvmtest.Leak) bool { return strings.HasPrefix(k.Name, "running-") }
 
 // checkAccumulation checks that a leak is found even if nothing identifies its

@@ -113,7 +113,8 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 	return s, most[:min(top, len(most))], nil
 }
 
-// noField lists the fields that the class has.
+// noField returns the error for a field that does not exist. It lists the
+// fields that the class has.
 func noField(e *query.FieldError, class string) error {
 	absent := &AbsentError{
 		What: "field " + e.Field + " of " + class, Warnings: []string{"its fields are " + strings.Join(e.Has, ", ")},

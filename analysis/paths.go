@@ -135,7 +135,7 @@ func nameTypo(name, class string) bool {
 }
 
 // contains reports whether part occurs in the last part of a class's name and
-// is more than half as long.
+// is more than half as long as that.
 func contains(part, class string) bool {
 	part, class = simple(part), simple(class)
 	return 2*len(part) > len(class) && strings.Contains(class, part)
@@ -167,8 +167,8 @@ func isTypo(a, b string) bool {
 	return len(b) <= 1
 }
 
-// below returns the classes that extend a class without instances. The classes
-// with the most instances come first.
+// below returns the subclasses of a class that has no instances of its own. The
+// subclasses with the most instances come first.
 func (d *dump) below(class string) (names []string) {
 	counts := map[string]int{}
 	for _, o := range d.graph.InstancesOf(class) {

@@ -26,7 +26,7 @@ type sharkFault struct {
 	wrong   func(a, sound *sharktest.Answer, dump []byte) error
 }
 
-// sharkFaults are Shark's faults that leakgate does not copy.
+// sharkFaults returns Shark's faults that leakgate does not copy.
 func sharkFaults() []sharkFault {
 	plain := dumpOf(hproftest.Form{}, nil)
 	return []sharkFault{
@@ -50,8 +50,8 @@ func sharkFaults() []sharkFault {
 	}
 }
 
-// countedTwice reports whether there are twice as many classes as in the last
-// dump of the file.
+// countedTwice returns an error unless Shark counts twice as many classes as in
+// the last dump of the file.
 func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
 	const count = "Class count"
 	inOneDump, err := strconv.Atoi(sound.Metadata[count])
@@ -61,7 +61,8 @@ func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
 	return nil
 }
 
-// countedEach reports whether a leak retains more bytes than the dump contains.
+// countedEach returns an error unless a leak retains more bytes than the dump
+// contains.
 func countedEach(a, _ *sharktest.Answer, dump []byte) error {
 	if size := a.Leaks[0].RetainedBytes; size <= int64(len(dump)) {
 		return fmt.Errorf("the leak retains only %d bytes, but the dump has %d", size, len(dump))
@@ -105,8 +106,9 @@ func addDanglingReference(h *hproftest.Heap) {
 	h.Set(h.Application(), "mActivityLifecycleCallbacks", h.Missing())
 }
 
-// addComposition adds a composition that is still running to the path to
-// another leak, in the form that newer or older versions of Compose use.
+// addComposition returns a function that adds a composition that is still
+// running to the path to another leak, in the form that newer or older versions
+// of Compose use.
 func addComposition(newer bool) func(*hproftest.Heap) {
 	return func(h *hproftest.Heap) {
 		c := h.Composition
@@ -119,7 +121,8 @@ func addComposition(newer bool) func(*hproftest.Heap) {
 	}
 }
 
-// without returns a heap in which a class is renamed.
+// without returns a function that renames a class in the dump that the given
+// function returns.
 func without(class string, dump func(*testing.T) []byte) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
@@ -147,9 +150,9 @@ func concatenate(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// texts adds a leak that holds 50 strings. They either share one char[], like
-// the strings that substring() created before Android 7, or have one char[]
-// each.
+// texts returns a function that dumps a heap with a leak that holds 50 strings.
+// They either share one char[], like the strings that substring() created
+// before Android 7, or have one char[] each.
 func texts(share bool) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()

@@ -299,7 +299,8 @@ func (w *weighing) retained(id uint64) int64 {
 	return w.graph.Retained(o).Total()
 }
 
-// compareTrace returns the size of a trace by Shark's objects.
+// compareTrace checks the sizes of the objects on one of Shark's traces and
+// returns the largest size of a leaking one.
 func (w *weighing) compareTrace(x *sharktest.Trace, sum *sizeSums) (size int64, err error) {
 	objects := []sharktest.Object{x.Leaking}
 	for _, r := range x.Path {

@@ -341,7 +341,7 @@ func sharkLine(x sharktest.Trace) string {
 	return b.String()
 }
 
-// difference returns the lines that only one side has.
+// difference returns an error with the lines that only one side has, or nil.
 func difference(mine, theirs []string) error {
 	slices.Sort(mine)
 	slices.Sort(theirs)

@@ -452,7 +452,8 @@ func (l *Levels) tryEach(ctx context.Context, batch []trial) ([]ProbeResult, err
 	return out, nil
 }
 
-// probePattern matches the line that shows that a file is usable.
+// probePattern returns the pattern of the line that shows that a file is
+// usable.
 func probePattern(file string) string {
 	if file == "status" {
 		return "^RssAnon:"

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// local runs commands in this machine's own shell, so that real grep reads real
-// files of /proc.
+// local returns a device that runs commands in this machine's own shell, so
+// that real grep reads real files of /proc.
 func local() *shelltest.Device {
 	return &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)

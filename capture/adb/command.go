@@ -167,7 +167,8 @@ func (c *command) failed(err error) error {
 	return c.conn.fail(err)
 }
 
-// probed ends a probe once its result has arrived.
+// probed returns errProbed once the result of a probe has arrived, which ends
+// the probe.
 func (c *command) probed() error {
 	if c.probing && c.head.done {
 		return errProbed
@@ -175,7 +176,8 @@ func (c *command) probed() error {
 	return nil
 }
 
-// packetReader copies the output of shell v2 until it reads the exit status.
+// packetReader returns a function that copies the output of shell v2 until it
+// reads the exit status.
 func (c *command) packetReader() func() (int, error) {
 	var p *packets
 	return func() (int, error) {

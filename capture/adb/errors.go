@@ -204,8 +204,9 @@ func (p phase) silent(wait time.Duration) error {
 			"kill-server`, or set ANDROID_ADB_SERVER_PORT to a free port", p.endpoint, wait)
 }
 
-// notEOF removes io.EOF from an error chain: a caller that reads until io.EOF
-// must not mistake a broken connection for the end of the stream.
+// notEOF returns nil for an error that wraps io.EOF, and any other error
+// unchanged: a caller that reads until io.EOF must not mistake a broken
+// connection for the end of the stream.
 func notEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -61,8 +61,8 @@ func (p *peer) send(text string) bool {
 
 func lengthened(text string) string { return fmt.Sprintf("%04x%s", len(text), text) }
 
-// scripted starts a server that calls handle for every connection until the
-// test ends.
+// scripted returns a client of a server that calls handle for every connection
+// until the test ends.
 func scripted(t *testing.T, handle func(p *peer)) *Client {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,8 +5,9 @@ import (
 	"syscall"
 )
 
-// detached starts the server without a console and protects it from our Ctrl-C.
-// 0x8 is DETACHED_PROCESS, which package syscall does not define.
+// detached returns the attributes that start the server without a console and
+// protect it from our Ctrl-C. 0x8 is DETACHED_PROCESS, which package syscall
+// does not define.
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | 0x8}
 }

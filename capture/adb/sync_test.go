@@ -32,7 +32,8 @@ func sta2(errno, mode uint32, size uint64, mtime uint64) string {
 
 func stat1(mode, size, mtime uint32) string { return "STAT" + u32(mode) + u32(size) + u32(mtime) }
 
-// file answers a sync connection: first stat, then one RECV.
+// file returns a client whose server responds to a sync connection: first to
+// stat, then to one RECV.
 func file(t *testing.T, stat, recv string) *Client {
 	return scripted(t, func(p *peer) { serveFile(p, stat, recv) })
 }
@@ -231,8 +232,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// taker answers a SEND: it accepts file data until DONE and then sends answer
-// or, if early is set, sends it immediately.
+// taker returns a client whose server responds to a SEND: it accepts file data
+// until DONE and then sends answer or, if early is set, sends it immediately.
 func taker(t *testing.T, answer string, early bool, got chan<- string) *Client {
 	return scripted(t, func(p *peer) {
 		for range 2 {

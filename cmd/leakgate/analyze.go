@@ -113,7 +113,8 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 	})
 }
 
-// gate holds the verdict of --fail-on leak.
+// gate returns the verdict of --fail-on leak: nil if the dump passes, otherwise
+// the error with which the program exits.
 func (f *analyzeFlags) gate(r *analysis.Report) error {
 	switch {
 	case slices.ContainsFunc(r.Leaks, func(l analysis.Leak) bool { return !l.Library }):

@@ -22,8 +22,8 @@ func baselineCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "baseline", GroupID: groupGate,
 		Short: "record and show the runs that others are compared with",
-		Long: `A baseline is the newest runs of the base branch, ten for each app, variant, workload and
-kind of device, and where each leak was first seen. A job on the base branch adds its run;
+		Long: `A baseline contains the newest runs of the base branch (ten for each app, variant, workload
+and kind of device) and where each leak was first seen. A job on the base branch adds its run;
 ` + "`leakgate gate`" + ` compares the runs of pull requests with it.`,
 		Example: `  leakgate baseline update --run leakgate-runs/main
   leakgate baseline show --baseline git:leak-baseline#shop.json`,

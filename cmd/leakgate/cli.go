@@ -283,8 +283,8 @@ their processes, decides whether one leaks, and collects the evidence.`,
 	return root
 }
 
-// helpCommand replaces cobra's help command, which has no exit code for an
-// unknown command.
+// helpCommand returns a replacement for cobra's help command, which has no exit
+// code for an unknown command.
 func helpCommand(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", GroupID: groupHost, DisableFlagsInUseLine: true,

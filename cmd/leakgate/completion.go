@@ -49,8 +49,8 @@ Load it when the shell starts:
 	return cmd
 }
 
-// completeFiles completes arguments with the names of files with these
-// extensions.
+// completeFiles returns a function that completes arguments with the names of
+// files with these extensions.
 func completeFiles(extensions ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
 }

@@ -100,7 +100,7 @@ func (f *demoFlags) demo(c console, args []string) int {
 	return f.reportLocation(c, demoCode(c, run, code))
 }
 
-// demoCode reports whether a demo passed, and converts the exit code of its run
+// demoCode prints whether a demo passed, and converts the exit code of its run
 // to the exit code of the demo. A demo that was interrupted or could not start
 // proves nothing.
 func demoCode(c console, run record.Run, code int) int {

@@ -306,8 +306,8 @@ func kindOf(kind string) (k detector.LeakKind) {
 // absentError is the error for a name that does not match exactly one process.
 type absentError struct{ error }
 
-// selectProcess returns the process that matches the name, and the pid if the
-// pid is not 0.
+// selectProcess returns the process that matches the name and, unless pid is 0,
+// has this pid.
 func selectProcess(ctx context.Context, dev monitor.Device, name capture.Pattern, pid int) (capture.Process, error) {
 	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{name})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shopDump returns a dump of a shop with retained sessions and leaked
-// activities.
+// shopDump writes a dump of a shop with retained sessions and leaked
+// activities, and returns its path.
 func shopDump(t testing.TB, sessions, activities int) string {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})

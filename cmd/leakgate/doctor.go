@@ -78,7 +78,7 @@ func (f *doctorFlags) examine(c console, args []string) int {
 	return doctorExit(report.Outcome)
 }
 
-// lookProgress shows what is being checked.
+// lookProgress returns a function that shows what is being checked.
 func lookProgress(b *bar) func(string) {
 	return func(what string) { b.phase("checking " + text.Printable(what)) }
 }

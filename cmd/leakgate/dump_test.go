@@ -144,7 +144,7 @@ func refused(t *testing.T, code int, args []string, words ...string) {
 // path returns the path of a recorded dump.
 func (d *recordedDump) path(t *testing.T) string { return recorded.Path(t, "hprof", d.file) }
 
-// dumpFile writes a dump into a new directory.
+// dumpFile writes a dump into a new directory and returns its path.
 func dumpFile(t testing.TB, dump []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.hprof")
@@ -251,7 +251,7 @@ func nodes(w *hproftest.Writer, n int, chained bool) {
 	}
 }
 
-// chainFile returns a dump of a list of n nodes.
+// chainFile writes a dump of a list of n nodes and returns its path.
 func chainFile(t testing.TB, n int) string {
 	t.Helper()
 	return writtenDump(t, func(out io.Writer) *hproftest.Writer {
@@ -261,7 +261,7 @@ func chainFile(t testing.TB, n int) string {
 	})
 }
 
-// writtenDump returns a dump in a file.
+// writtenDump writes a dump to a file and returns its path.
 func writtenDump(t testing.TB, write func(io.Writer) *hproftest.Writer) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.hprof")

@@ -65,7 +65,7 @@ func looped(t testing.TB, dir, name string, apart bool, perLoop map[string]int) 
 	return "com.shop=" + strings.Join(files, ",")
 }
 
-// inFolder runs the command lines of a test in an empty directory.
+// inFolder makes a new directory the current one for a test, and returns it.
 func inFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -99,7 +99,8 @@ func (f *ruleFlags) settingsOf(c console, cfg *config.Config) (*gateSettings, er
 	return s, s.open(c, address)
 }
 
-// below returns a path from a file, relative to the directory of that file.
+// below resolves a path in a file, which is relative to the directory of that
+// file.
 func below(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path

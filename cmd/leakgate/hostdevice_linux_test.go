@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// onHostDevice is leakgate as a child process that uses the device's adb
+// onHostDevice returns leakgate as a child process that uses the device's adb
 // server.
 func onHostDevice(t *testing.T, ctx context.Context, r *hostdevicetest.Running, args ...string) *exec.Cmd {
 	t.Helper()

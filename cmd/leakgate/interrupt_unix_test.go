@@ -16,7 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// started returns a demo that has its first samples.
+// started starts a demo and waits for its first samples. The functions that it
+// returns wait for the end of the demo, and send it a signal.
 func started(t *testing.T, out string) (wait func() int, signal func(syscall.Signal)) {
 	t.Helper()
 	ctx := minute(t)

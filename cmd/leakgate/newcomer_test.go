@@ -38,8 +38,9 @@ func port(t *testing.T, phones ...adbd.Phone) string {
 	return serve(t, phones...)["ANDROID_ADB_SERVER_PORT"]
 }
 
-// webServer answers every request like a web server that does not understand
-// it, without waiting for the end of a line.
+// webServer starts a server that responds to every request like a web server
+// that does not understand it, without waiting for the end of a line. It
+// returns the port.
 func webServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

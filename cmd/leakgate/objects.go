@@ -29,9 +29,9 @@ reference it. Write IDs as analyze prints them; "-" as DUMP is standard input.
 
 With --class, show the instances of exactly this class that retain the most memory,
 with their fields. --where filters them by a field: FIELD=VALUE, FIELD!=VALUE, and for numbers
-FIELD<VALUE, <=, >, >=. VALUE is a number, true, false, a character, the text of a
-String, the name of an enum constant, null or the ID of an object; in double quotes it
-is always a text. Quote it for the shell. Several --where must all hold.`,
+FIELD<VALUE, <=, >, >=. VALUE is a number, true, false, a character, the contents
+of a String, the name of an enum constant, null or the ID of an object; in double quotes it
+is always a string. Quote it for the shell. Several --where must all hold.`,
 		Example: "  leakgate objects shop.hprof 0x12c04948 0x12c04c28 --json\n" +
 			"  leakgate objects shop.hprof --class com.shop.Cart --where 'total>100'",
 		Annotations: manual{
@@ -47,7 +47,7 @@ is always a text. Quote it for the shell. Several --where must all hold.`,
 		"with --class: show only objects whose field has this value, such as state=CLOSED (repeatable)")
 	flags.Var(number(&f.top, "N", 0), "top", "with --class: number of objects to print")
 	flags.BoolVar(&f.texts, "show-texts", false,
-		"show the texts of strings; by default each is replaced by a short hash")
+		"show the contents of strings; by default each is replaced by a short hash")
 	return cmd
 }
 

@@ -57,8 +57,8 @@ func asRow(o *analysis.Object, heap string) string {
 		" ", o.Reachability, " ", o.Reachable, " ", o.Dominator)
 }
 
-// expectedRow: by our definition, an object that is not in the tree retains
-// nothing.
+// expectedRow returns the expected values of one object. By our definition, an
+// object that is not reachable retains nothing.
 func expectedRow(c []string) string {
 	class, retained, dominator, reachable := c[1], c[6], strings.TrimPrefix(c[8], "-"), c[7] == "strong" ||
 		c[7] == "soft"
@@ -347,7 +347,8 @@ func TestObjectsRejectsWrongUse(t *testing.T) {
 	}
 }
 
-// cartDump returns a dump of carts, and of a subclass of the cart class.
+// cartDump writes a dump of carts, and of a subclass of the cart class. It
+// returns the path of the dump, the IDs, the carts and their two states.
 func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -247,7 +247,7 @@ func (d *document) MarshalJSON() ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), values[1:]...), nil
 }
 
-// marshalRaw does not escape <, > and &.
+// marshalRaw encodes a value as JSON without escaping <, > and &.
 func marshalRaw(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// parsedJSON is one call with --json.
+// parsedJSON returns the result of one call with --json.
 func parsedJSON(t *testing.T, kind, path string) map[string]any {
 	t.Helper()
 	code, out, errOut := typed(t, nil, "parse", kind, path, "--json")

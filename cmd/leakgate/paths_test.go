@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// heldShop returns the dump of a shop whose sessions are held by a map of its
-// own class, by listeners and by a linked list.
+// heldShop writes the dump of a shop whose sessions are held by a map of its
+// own class, by listeners and by a linked list, and returns its path.
 func heldShop(t testing.TB) string {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})

@@ -120,7 +120,7 @@ func serials(flag string) []string {
 	return []string{flag}
 }
 
-// sampling returns how the devices are to be read.
+// sampling returns the settings for sampling the devices.
 func (f *runFlags) sampling() monitor.Sampling {
 	s := monitor.DefaultSampling
 	s.DeviceTimeout = f.deviceTimeout

@@ -75,7 +75,7 @@ func minute(t *testing.T) context.Context {
 	return ctx
 }
 
-// program is leakgate as a child process in an empty directory.
+// program returns leakgate as a child process in an empty directory.
 func program(t *testing.T, ctx context.Context, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := build()

@@ -124,7 +124,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	}
 }
 
-// readProgress shows how much of a file has been read.
+// readProgress returns a function that shows how much of a file has been read.
 func readProgress(b *bar) func(string, float64) {
 	const whole = 1000
 	return func(file string, share float64) {
