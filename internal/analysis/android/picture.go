@@ -54,7 +54,8 @@ func jpegSize(b []byte) (width, height int64, ok bool) {
 	return 0, 0, false
 }
 
-// webpSize reads the first chunk (RFC 9649, 2.5 to 2.7). b has 30 bytes.
+// webpSize reads the first chunk (RFC 9649, 2.5 to 2.7). b has at least 30
+// bytes.
 func webpSize(b []byte) (width, height int64, ok bool) {
 	body := b[20:]
 	switch string(b[12:16]) {
