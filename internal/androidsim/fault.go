@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// fault is one fault of the phone; its non-zero fields say which. Apart from
-// the pointers' targets, it is immutable.
+// fault is one fault of the phone; its non-zero fields determine which. Apart
+// from the pointers' targets, it is immutable.
 type fault struct {
 	// state is the state that adb reports instead of "device".
 	state string
@@ -76,7 +76,7 @@ func (p *Phone) notify() {
 	p.changed = make(chan struct{})
 }
 
-// Changed is closed when the Identity changes, see adbd.Notifier.
+// Changed implements adbd.Notifier: a change of Identity closes the channel.
 func (p *Phone) Changed() <-chan struct{} {
 	p.altering.Lock()
 	defer p.altering.Unlock()

@@ -95,7 +95,7 @@ func TestReboot(t *testing.T) {
 			seen := map[int]bool{}
 			for name, pid := range after {
 				if seen[pid] || (pid == before[name]) != (pid < 100) {
-					t.Errorf("%s had pid %d and has %d", name, before[name], pid)
+					t.Errorf("%s had pid %d and now has %d", name, before[name], pid)
 				}
 				seen[pid] = true
 			}
@@ -169,7 +169,7 @@ func TestCrashSystem(t *testing.T) {
 		after := pids(p)
 		for _, name := range []string{systemServer, "zygote64", "zygote"} {
 			if after[name] == 0 || after[name] == before[name] {
-				t.Errorf("%s had pid %d and has %d", name, before[name], after[name])
+				t.Errorf("%s had pid %d and now has %d", name, before[name], after[name])
 			}
 		}
 		if out := ask(t, p, "dumpsys meminfo system_server"); !strings.Contains(out,

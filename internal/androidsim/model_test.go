@@ -153,7 +153,7 @@ func TestPeaks(t *testing.T) {
 			}
 		}
 		if n := len(up); n != lasting || up[n-1]-up[0] != n-1 {
-			t.Fatalf("period %d: the peak is at %v, want one stretch", k, up)
+			t.Fatalf("period %d: the peak is at %v, want consecutive times", k, up)
 		}
 		places[up[0]/100] = true
 	}

@@ -122,9 +122,9 @@ func (v view) cmdline() string {
 	return v.name + strings.Repeat("\x00", max(1, 64-len(v.name)))
 }
 
-// oomScoreAdj returns 0 in the foreground, 900 for an app that is frozen or has
-// no open screen, 700 for one whose screens were left
-// (com.android.server.am.ProcessList), -900 for the system.
+// oomScoreAdj returns 0 in the foreground, 200 for other processes of an app,
+// 700 if an app's screens were left, 900 if it is frozen or has no open screen,
+// and less than 0 for the system (com.android.server.am.ProcessList).
 func (v view) oomScoreAdj() int {
 	switch {
 	case v.shell:

@@ -265,7 +265,7 @@ func (c *checker) unused(used map[string]bool) {
 	}
 }
 
-// room returns the directory of a layer that a package belongs to. It is the
+// room returns the directory of the layer to which a package belongs. It is the
 // first element of the package's path or, if that is internal and the second
 // element is a part of the product, the second: internal/analysis/heap belongs
 // to analysis. Such packages are below internal at the root because other

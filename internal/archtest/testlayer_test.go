@@ -45,7 +45,7 @@ type TestFile struct {
 	Layer string
 	Tests []string
 	// Does holds the kinds of worldly calls in the file, with one position of
-	// each; Excused holds the kinds that the file declares.
+	// each; Excused holds the kinds that the file's excuses allow.
 	Does    map[string]string
 	Excused []string
 	// Bubbles reports whether the file imports testing/synctest, in which case

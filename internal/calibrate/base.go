@@ -15,7 +15,8 @@ type compared struct {
 	alone, against, three detector.Gate
 }
 
-// baseRow is one length of a run and one leak in the run.
+// baseRow is one row of the table: the length of the runs, and the rate of the
+// leak in the second run in MB/h.
 type baseRow struct {
 	name        string
 	hours, rate float64

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// spoil returns n results, the first k of which are changed by the function.
+// spoil returns n results; bad changes the first k of them.
 func spoil[T any](n, k int, good func() T, bad func(*T)) []T {
 	out := make([]T, n)
 	for i := range out {

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// way is one way to watch.
+// way is one way to watch a process, for example without breakdowns.
 type way struct {
 	name    string
 	watched scenario.Conditions

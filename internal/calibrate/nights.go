@@ -29,7 +29,7 @@ func nights(o options) table {
 	return t
 }
 
-// nightBar is the bar of a row of nights, in percent.
+// nightBar holds the bars of a row of nights, in percent.
 type nightBar struct{ leakLeast, leakMost, passMost, settledMost float64 }
 
 // nightBars are the bars of the rows that have one.

@@ -76,8 +76,8 @@ func topOffsets(data []byte) []int64 {
 	return append(offsets, int64(len(data)))
 }
 
-// cutAt returns the start of the record that the first n bytes contain
-// incompletely, or -1.
+// cutAt returns the start of the record that is incomplete in the first n
+// bytes, or -1.
 func cutAt(starts []int64, n int64) int64 {
 	i, found := slices.BinarySearch(starts, n)
 	if found {

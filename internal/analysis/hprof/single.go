@@ -40,7 +40,7 @@ func (f *File) ReadSingle(at int64, most int, s *Single) error {
 	}
 	if len(b) < 10+2*id {
 		if len(b) == 0 {
-			return damage("the file ends before it")
+			return damage("the file ends before this offset")
 		}
 		b = append(b, make([]byte, 10+2*id-len(b))...)
 	}

@@ -369,8 +369,8 @@ func hashDump(ids int) *dump {
 	return d
 }
 
-// declareClass appends a class with static fields and instance fields: a name,
-// a type, and for static fields a value.
+// declareClass appends a class. Fields are given by name and type, static
+// fields also by value.
 func (d *dump) declareClass(id, super hprof.ID, statics []any, fields ...any) {
 	d.put(hprof.SubClassDump, id, uint32(0), super, hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0),
 		uint32(0), uint16(0))

@@ -266,7 +266,7 @@ func TestStripWrapped(t *testing.T) {
 	var bytesOfArrays, arrays int64
 	for _, i := range h.items {
 		if i.Kind == hprof.SubInstance {
-			// No class declares what these fields hold.
+			// No class declares these fields, so they are erased.
 			for at := range int64(len(i.Body)) {
 				delete(want.found, i.Offset+25+at)
 			}
@@ -615,7 +615,7 @@ func TestStripKeepsLeaks(t *testing.T) {
 	}
 }
 
-// The thread main of a JVM.
+// The main thread of a JVM is recognized by its ID if its name was stripped.
 func TestStripKeepsLeaksOfJVM(t *testing.T) {
 	for _, id := range []int{1, 3} {
 		h := hproftest.Java(1)

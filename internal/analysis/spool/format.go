@@ -31,8 +31,8 @@ func (f Format) String() string {
 	return "plain"
 }
 
-// headSize is the number of first bytes that identify an input: the magic of
-// tar is at offset 257.
+// headSize is the number of bytes at the start of an input that identify it:
+// the magic of tar is at offset 257.
 const headSize = 512
 
 // formatOf determines the format of an input by its first bytes: RFC 1952,

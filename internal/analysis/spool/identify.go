@@ -10,7 +10,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// IdentifySize is the number of first bytes that Identify needs.
+// IdentifySize is the number of bytes from the start of a file that Identify
+// needs.
 const IdentifySize = 64 << 10
 
 // Identify describes a file by its first bytes if leakgate writes or reads such
@@ -60,8 +61,8 @@ var (
 	tableOf = regexp.MustCompile(`(?i)^(?:[^\r\n]*[,;\t])?[" ]*t_s[" ]*[,;\t\r\n]`)
 )
 
-// recording returns which of a run's files the file is, or that the file is a
-// memory table.
+// recording describes a file of a run, another file that leakgate wrote, or a
+// memory table. It returns "" for any other file.
 func recording(head []byte) string {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if tableOf.Match(head) {

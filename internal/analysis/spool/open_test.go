@@ -327,7 +327,7 @@ func TestErrors(t *testing.T) {
 		{
 			"no temporary folder", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")},
 			fs.ErrNotExist,
-			"spool standard input: make a temporary file in ",
+			"spool standard input: create a temporary file in ",
 		},
 		{
 			"TMPDIR", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, nil,

@@ -246,7 +246,7 @@ func (w *writing) write(piece []byte) error {
 	if w.temp == nil {
 		f, remove, err := w.o.create(w.o.Dir)
 		if err != nil {
-			return fmt.Errorf("spool %s: make a temporary file in %s: %w; set TMPDIR (TMP on "+
+			return fmt.Errorf("spool %s: create a temporary file in %s: %w; set TMPDIR (TMP on "+
 				"Windows)", w.in.name, w.o.Dir, err)
 		}
 		w.temp, w.remove = f, remove

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// form is everything that paths of the same form have in common: the whole path
-// except for the objects themselves, and for the indices and keys on it.
+// form is what similar paths have in common: the whole path except for the
+// objects themselves, and for the indices and keys on it.
 type form struct {
 	key     string
 	matcher *Matcher

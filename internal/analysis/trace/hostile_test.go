@@ -62,9 +62,9 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 	return found, nil
 }
 
-// accountByName searches by names, among all references: each target must be in
-// a leak, reachable only through another target, or unreachable, and traces
-// must be short.
+// accountByName runs a search by names that follows all references: each target
+// must be in a leak, reachable only through another target, or unreachable, and
+// traces must be short.
 func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *trace.Search, targets []heap.Object,
 	o trace.Options) error {
 	prints, err := shark.Fingerprints(ctx, silent)

@@ -20,9 +20,9 @@ type Leak struct {
 	// of these objects.
 	Objects []heap.Object
 	Traces  []Trace
-	// Credited is the part of the memory reachable only through leaking objects
-	// that the search attributes to this leak; the sum over all leaks is the
-	// memory that they hold together.
+	// Credited is the memory that the search attributes to this leak. Only
+	// memory reachable only through leaking objects is attributed; the sum over
+	// all leaks is the memory that they hold together.
 	Credited heap.Size
 	// Also lists objects that leak as well but are reachable only through one
 	// of Objects.

@@ -259,9 +259,10 @@ func brokenPath(r *trace.Reader, p trace.Path) error {
 	return nil
 }
 
-// checkShortest checks a path for which references that are not low lead to the
-// target without passing another target: it must not contain low references,
-// and must be as short as possible.
+// checkShortest checks the paths to those targets that can be reached without
+// low references and without passing another target: such a path must not
+// contain low references, and must be as short as possible. Every other path
+// must contain a low reference.
 func (w *world) checkShortest(seed uint64, s *trace.Search, asked map[hprof.ID]bool, paths []trace.Path) {
 	w.Helper()
 	distance := map[hprof.ID]int{}

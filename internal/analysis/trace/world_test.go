@@ -143,7 +143,7 @@ func (w *world) leaks(s *trace.Search) *trace.Result {
 // silent is a Describe that has no information about any object.
 var silent = trace.Describe{Inspect: func(heap.Object) trace.Inspection { return trace.Inspection{} }}
 
-// dice generates a heap from a seed, and the requests for it.
+// dice generates a random heap, and the targets to search for in it.
 type dice struct {
 	*rand.Rand
 	*hproftest.Heap
