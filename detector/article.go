@@ -258,7 +258,8 @@ func (d *articleMachine) reportEnds() (string, bool) {
 }
 
 // enterLeaking decides between requesting a diagnosis and only reporting the
-// leak (6.1, 6.4), and writes the text of that report.
+// leak (6.1, 6.4). If it only reports the leak, it returns a note that says
+// why.
 func (d *articleMachine) enterLeaking() string {
 	if !d.firstLeaking.Known {
 		d.firstLeaking = known.OfDuration(d.now)

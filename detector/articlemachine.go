@@ -18,7 +18,7 @@ type articleMachine struct {
 	kind    LeakKind
 	because string
 	// evidence holds the numbers that support the last leak; because is the
-	// sentence about it.
+	// sentence that explains it.
 	evidence []Evidence
 
 	// now is the latest timestamp received; readings older than epoch are
@@ -127,7 +127,7 @@ func (d *articleMachine) endSeries(at time.Duration) {
 	d.look = look{spikeArmed: true, event: d.look.event, pending: d.look.pending}
 }
 
-// demand returns what the machine wants next.
+// demand returns what the detector needs next.
 func (d *articleMachine) demand() Demand {
 	switch d.state {
 	case Suspicious:
@@ -198,7 +198,8 @@ func (d *articleMachine) take(r *row, because string) Transition {
 	return t
 }
 
-// change ends the series in the same way as a gap.
+// change handles a change of the quantity: it ends the series in the same way
+// as a gap.
 func (d *articleMachine) change(at time.Duration) []Transition { return d.gap(at) }
 
 // Policy "article" does not use marks, the number of processes or looks.

@@ -27,7 +27,7 @@ type articleRules struct {
 	// 8.2).
 	extraBreakdowns int
 	extraSpacing    time.Duration
-	// minGrowth in bytes is the least growth since SUSPICIOUS began (5.5).
+	// minGrowth is the minimum growth since SUSPICIOUS began, in bytes (5.5).
 	minGrowth int64
 	// A spike is higher than spikePct percent of the floor and higher than
 	// spikeMin bytes (5.4).

@@ -52,7 +52,7 @@ func TestCompareTo(t *testing.T) {
 				}
 				leaks++
 				if !strings.HasPrefix(v.Because, "grows") {
-					continue // a leak that the run shows by itself, with its own rate
+					continue // a leak that the run proves by itself, with its own rate
 				}
 				// The shares are those of the head alone, whose cache grows
 				// too.
@@ -195,8 +195,8 @@ func TestCompareToKeepsState(t *testing.T) {
 	}
 }
 
-// TestCompareToFallingBase checks that a falling base run does not make a leak
-// of a process that does not grow.
+// TestCompareToFallingBase checks that a falling base run does not make a
+// process that does not grow look like a leak.
 func TestCompareToFallingBase(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, hours := range []float64{2, 4, 8} {

@@ -15,9 +15,9 @@ const (
 	// fasterFound is the number of faster leaks that must be found as well,
 	// because whether a leak is found does not depend on its rate alone.
 	fasterFound = 3
-	// detectableSafety is a factor: a leak that is faster than the slowest leak
-	// found in this run by this factor is found in 95 of 100 other runs, whose
-	// noise differs. Calibrated.
+	// detectableSafety is a factor: a leak that is this many times as fast as
+	// the slowest leak found in this run is found in 95 of 100 other runs,
+	// whose noise differs. Calibrated.
 	detectableSafety = 1.15
 	// A late leak begins latelyTime before the end.
 	latelyTime = time.Hour

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Detector is the state machine of one process. Make one with [New].
+// Detector is the state machine of one process. Create one with [New].
 type Detector struct {
 	policy    Policy
 	machine   machine
@@ -40,7 +40,7 @@ type machine interface {
 }
 
 // New returns a detector for one process. If [Policy.Validate] rejects the
-// policy, New uses [DefaultPolicy] and every verdict warns of it.
+// policy, New uses [DefaultPolicy], and every verdict contains a warning.
 func New(p Policy) *Detector {
 	d := &Detector{policy: p}
 	if err := p.Validate(); err != nil {
@@ -131,10 +131,12 @@ func (d *Detector) SetCoverage(absent, watched time.Duration) { d.absent, d.watc
 // are added.
 func (d *Detector) OnLook(f func(Look)) { d.machine.onLook(f) }
 
-// Demand returns what the machine wants next.
+// Demand returns what the detector needs next: samples, breakdowns or a
+// diagnosis.
 func (d *Detector) Demand() Demand { return d.machine.demand() }
 
-// Verdict returns the present verdict. Its gate is that of a run that ends now.
+// Verdict returns the present verdict. Its gate is the one that applies if the
+// run ends now.
 func (d *Detector) Verdict() Verdict {
 	v := d.machine.verdict()
 	if d.policy.Revision != policyRevision {

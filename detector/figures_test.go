@@ -183,8 +183,8 @@ func TestDoublingThePoints55(t *testing.T) {
 }
 
 // TestPrintedPairs55 checks the walk-through's pairs of t and R2. As t^2 =
-// (n-2) R2/(1-R2), they cannot come from the number of points that it has at 30
-// s, and t > 2 never decides beside R2 > 0.6.
+// (n-2) R2/(1-R2), they cannot come from the number of points that a window has
+// at 30 s, and t > 2 never decides if R2 > 0.6 is also required.
 func TestPrintedPairs55(t *testing.T) {
 	tFor := func(n, r2 float64) float64 { return math.Sqrt((n - 2) * r2 / (1 - r2)) }
 	for _, tt := range []struct{ n, r2, printed, really float64 }{
@@ -223,10 +223,10 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestWalkThrough55 plays the article's story: 600 MB/h of Java heap. Its
-// order, floors and growth are reproduced. Its times are not: a quiet process
-// is SUSPICIOUS at minute 5, and the third segment is complete 15 minutes
-// later, not 12.
+// TestWalkThrough55 replays the article's walk-through: 600 MB/h of Java heap.
+// Its order, floors and growth are reproduced. Its times are not: a quiet
+// process is SUSPICIOUS at minute 5, and the third segment is complete 15
+// minutes later, not 12.
 func TestWalkThrough55(t *testing.T) {
 	leak := simulation{seed: 1, length: 25 * minute, sigma: 5, rotation: 90 * time.Second, diagnosis: 90 * time.Second}
 	leak.rate[JavaHeap] = 600

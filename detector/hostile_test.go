@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// attack feeds bytes to a detector as inputs in any order, and checks what must
-// hold after each.
+// attack adds bytes to a detector as inputs in any order, and checks the
+// invariants after each.
 type attack struct {
 	d            *detector.Detector
 	at           time.Duration
@@ -127,7 +127,7 @@ func (a *attack) breakdown(op byte, n uint16) detector.Breakdown {
 	return b
 }
 
-// after checks what must hold after an input.
+// after checks the invariants that hold after any input.
 func (a *attack) after(steps []detector.Transition) error {
 	for _, step := range steps {
 		if err := arrowFault(step, a.state); err != nil {
@@ -294,9 +294,9 @@ func TestFamilySizeBounds(t *testing.T) {
 	}
 }
 
-// TestLoopMarksWithDigits checks that marks whose texts differ only in their
-// digits begin the loops of one series, whatever else the texts contain, and
-// that a mark from the future causes no error.
+// TestLoopMarksWithDigits checks that marks that differ only in their digits
+// begin the loops of one series, whatever else they contain, and that a mark
+// from the future causes no error.
 func TestLoopMarksWithDigits(t *testing.T) {
 	for name, text := range map[string]func(i int) string{
 		"loop 1":                 func(i int) string { return fmt.Sprintf("loop %d", i) },

@@ -84,8 +84,7 @@ func moved(v detector.Verdict, by time.Duration) detector.Verdict {
 	return v
 }
 
-// lively returns scenarios of the given number of hours in which many things
-// happen.
+// lively returns scenarios of the given number of hours with many events.
 func lively(hours float64) []scenario.Scenario {
 	return slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Kinds(hours))
 }
@@ -102,7 +101,7 @@ func TestConstantAndClockDoNotMatter(t *testing.T) {
 		count += len(want)
 		for _, bytes := range []int64{1, 100*detector.MB + 1, 2048 * detector.MB, 1 << 40} {
 			got, steps := playInputs(list, raised(bytes))
-			// The text of a jump contains the level before it.
+			// The message of a jump contains the level before it.
 			if !slices.EqualFunc(steps, want, func(a, b detector.Transition) bool {
 				if a.Rule == "jump" && b.Rule == "jump" {
 					a.Because, b.Because = "", ""

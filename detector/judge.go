@@ -52,7 +52,7 @@ func (h *history) sample(a *articleRules, s *series) {
 	}
 }
 
-// raise adds driver memory that was first read later to the stored floor.
+// raise adds to the stored floor the driver memory that was first read later.
 func (h *history) raise(delta float64) { h.floor += delta }
 
 // longEnough reports whether this stretch could have reached LEAKING.
@@ -162,7 +162,7 @@ func (d *articleMachine) minTime() time.Duration {
 	return time.Duration(d.a.firstPoints()-1)*d.policy.NormalInterval + d.a.stages()
 }
 
-// shortText returns what the policy still needed.
+// shortText returns a message that says which data the policy still lacked.
 func (d *articleMachine) shortText() string {
 	watched := max(d.history.longest, d.history.stretch(d.series))
 	if !d.history.ready.Known {

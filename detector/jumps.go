@@ -56,7 +56,7 @@ func (j *jumps) raise(bytes float64) {
 	}
 }
 
-// add adds a value in bytes and returns the jump that this value shows, if any.
+// add adds a value in bytes and returns the jump that it reveals, if any.
 func (j *jumps) add(m *robustMachine, at time.Duration, bytes float64) (Transition, bool) {
 	t := m.tracks[totalTrack]
 	if m.axis.closed >= j.slot+jumpPause || m.axis.closed < j.slot {
@@ -128,8 +128,8 @@ func (j *jumps) update(m *robustMachine, t *track) {
 }
 
 // lasting returns the index of the largest jump of this stretch of which at
-// least half remains, or -1. Jumps are not added up, because memory that swings
-// jumps with each swing.
+// least half remains, or -1. Jumps are not added up, because memory that
+// oscillates jumps in each period.
 func (j *jumps) lasting(m *robustMachine) int {
 	best := -1
 	if !j.known {

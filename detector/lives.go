@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Cause is why a process ended, as far as it matters for a leak.
+// Cause is the reason why a process ended, as far as it matters for a leak.
 type Cause uint8
 
 // The causes of a death. The zero value is unknown.
@@ -114,8 +114,8 @@ const (
 	// lifeBegin is the minimum length, in minutes, of the beginning of a life
 	// that is compared with the whole life.
 	lifeBegin = 3
-	// A quiet life that is outlives times as long as the others shows that the
-	// others only warm up.
+	// A quiet life that is outlives times as long as the others is evidence
+	// that the others were only warming up.
 	outlives = 3
 	// leastMemoryDeaths deaths because of memory prove a leak. A single
 	// OutOfMemoryError may be caused by one large picture.
@@ -484,7 +484,7 @@ func (l *lives) text() string {
 		ends += n
 	}
 	if ends > l.count && len(parts) > 0 {
-		out += ", ended " + text.Count(ends, "time", "times") // the last one was not started again
+		out += ", ended " + text.Count(ends, "time", "times") // no life followed the last one
 	}
 	if len(parts) > 0 {
 		out += " (" + strings.Join(parts, ", ") + ")"
@@ -505,7 +505,8 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	if j.length >= shortest {
 		inLife += fmt.Sprintf("in a life of %s: ", minutesText(j.length))
 	}
-	// A quiet life that is much longer shows that the short ones only warm up.
+	// A quiet life that is much longer is evidence that the short ones only
+	// warm up.
 	warmUp := ok && all.quiet >= outlives*time.Duration(p.age)*time.Minute
 	// The shorter lives do not cover the later part of a longer life.
 	beyond := ok && j.rising && j.length > time.Duration(p.age)*time.Minute*3/2

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// night returns a run of package scenario by its name.
+// night returns the run of package scenario with the given name.
 func night(t testing.TB, name string) scenario.Night {
 	t.Helper()
 	all := scenario.Nights()
@@ -167,8 +167,8 @@ func sentenceFault(v detector.Verdict) error {
 	return nil
 }
 
-// short feeds lives of the given number of minutes and returns the verdict. The
-// curve returns the level in MB for an age in minutes.
+// short feeds a detector lives of the given number of minutes and returns the
+// verdict. The curve returns the level in MB for an age in minutes.
 func short(lives, minutes int, cause detector.Cause, early bool,
 	level func(life int, age float64) float64) *detector.Detector {
 	d := detector.New(detector.RobustPolicy())
@@ -260,9 +260,9 @@ func TestLivesOfALeak(t *testing.T) {
 	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up can cause this too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// Lives that begin steeply warm up. A leak requires that the later part
-	// certainly keeps its pace, which these lives do not show because they
-	// differ too much.
+	// Lives that rise steeply at first are warming up. For a leak, the later
+	// part must certainly keep its pace, which cannot be shown here because the
+	// lives differ too much.
 	uncertain := func(i int, age float64) float64 {
 		return 200 + 30*min(age, 1) + 5*min(age, 5) + 3.5*max(0, age-5) + float64(4*(i%2)-2)*math.Abs(age-5) +
 			rippled(i, age)
@@ -278,7 +278,7 @@ func TestLivesOfALeak(t *testing.T) {
 		}
 	}
 	// Collections at the same age of each life also look like growth, so a leak
-	// must have 20 MB per life.
+	// must grow by 20 MB per life.
 	for rate, want := range map[float64]detector.Gate{2.1: detector.Inconclusive, 2.6: detector.Leak} {
 		slow := func(i int, age float64) float64 { return 200 + rate*age + rippled(i, age) }
 		if v := short(12, 10, detector.Killed, false, slow).Verdict(); v.Gate != want || !v.RateKnown {
@@ -330,8 +330,8 @@ func TestDeathsAtOneLevel(t *testing.T) {
 				d.Restart(at)
 				d.AddDeath(at-30*time.Second, detector.Killed)
 			}
-			// Each life grows at its own pace, faster at first. By this shape
-			// it is a warm-up and not a leak.
+			// Each life grows at its own pace, faster at first. This shape is
+			// that of a warm-up and not of a leak.
 			rate, limit := 20+30*r.Float64(), c.limit(r)
 			for age := 0.0; age < 20; age += 0.5 {
 				mb := 200 + rate*20*(1-math.Exp(-age/12)) + rippled(i, age)

@@ -14,7 +14,7 @@ import (
 // memory, so these values do not contain the load and the sawtooth that floors
 // by time contain.
 type loops struct {
-	// family is the text of the marks without digits. known reports whether
+	// family is the name of the marks without its digits. known reports whether
 	// there is a family.
 	family string
 	known  bool
@@ -55,7 +55,7 @@ const (
 	maxAligned = 256
 	// leastLoops is the minimum number of loops for a judgement by loops.
 	leastLoops = 12
-	// maxFamily bounds the stored text of a mark, in bytes.
+	// maxFamily bounds the stored name of a family, in bytes.
 	maxFamily = 64
 	// maxOthers bounds the number of families that await their second mark.
 	maxOthers = 8
@@ -102,7 +102,7 @@ func (l *loops) shift(gone int) {
 	}
 }
 
-// familyOf returns the text of a mark without its digits.
+// familyOf returns the name of a mark without its digits.
 func familyOf(text string) string {
 	folded := func(r rune) bool { return r >= utf8.RuneSelf || unicode.IsDigit(r) || unicode.IsUpper(r) }
 	if len(text) <= maxFamily && !strings.ContainsFunc(text, folded) {
@@ -114,7 +114,7 @@ func familyOf(text string) string {
 		}
 		return unicode.ToLower(r)
 	}, text)
-	// A copy, so that the rest of a long text can be freed.
+	// A copy, so that the rest of a long name can be freed.
 	return strings.Clone(text[:min(len(text), maxFamily)])
 }
 

@@ -32,8 +32,8 @@ func TestFamilyOf(t *testing.T) {
 	}
 }
 
-// FuzzFamily checks that digits never matter, that the stored text is short,
-// and that the family of a text that was not truncated is that text itself.
+// FuzzFamily checks that digits never matter, that the family is short, and
+// that a family that was not truncated is its own family.
 func FuzzFamily(f *testing.F) {
 	for _, s := range []string{
 		"loop 1", "gc", "\x1b[31mloop\x1b[0m 2", "\xff\xfe3", strings.Repeat("ü", 40), "İ1ı", "㊿ ٣ 𝟗", "\x00",
@@ -65,7 +65,7 @@ func FuzzFamily(f *testing.F) {
 	})
 }
 
-// TestMarksAreBounded checks that for marks with long texts, only a short text
+// TestMarksAreBounded checks that for marks with long names, only a short name
 // is kept for each of two families.
 func TestMarksAreBounded(t *testing.T) {
 	const most, long = 64 << 10, 1 << 17

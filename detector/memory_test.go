@@ -9,10 +9,10 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// memoryBar is the most heap that a detector with full windows of the article
-// may keep, in bytes, because a run of weeks may watch hundreds of processes
-// from a small host. A detector keeps 11.5 kB, and 12.4 kB with the evidence of
-// a leak. Find out why before raising this limit.
+// memoryBar is the most heap that a detector with full windows of policy
+// "article" may keep, in bytes, because a run of weeks may watch hundreds of
+// processes from a small host. A detector keeps 11.5 kB, and 12.4 kB with the
+// evidence of a leak. Find out why before raising this limit.
 const memoryBar = 13000
 
 // heapOf returns the heap that each of n detectors keeps alive, in bytes. It
@@ -91,7 +91,7 @@ func TestDetectorMemory(t *testing.T) {
 }
 
 // TestHeapOverAWeek checks that memory does not grow over a week of restarts,
-// gaps, leaks and incomplete breakdowns. A real growth shows in each of three
+// gaps, leaks and incomplete breakdowns. Real growth appears in each of three
 // tries; growth by allocations of the runtime does not.
 func TestHeapOverAWeek(t *testing.T) {
 	var heap [8]float64
@@ -107,8 +107,8 @@ func TestHeapOverAWeek(t *testing.T) {
 		heap[1:], memoryBar)
 }
 
-// heapOfAWeek returns the heap of a process at the end of day 1 to 7. Each day
-// ends with two calm hours, so that all days end alike.
+// heapOfAWeek returns the heap of a process at the end of each of seven days.
+// Each day ends with two calm hours, so that all days end alike.
 func heapOfAWeek(t *testing.T) (heap [8]float64) {
 	const lives, day = 8, 24 * time.Hour
 	before := liveHeap()

@@ -473,8 +473,8 @@ func TestPoolOfThree(t *testing.T) {
 	}
 }
 
-// TestFirstWindowOfDimensions checks that the text states when dimensions begin
-// to be judged.
+// TestFirstWindowOfDimensions checks that the message states when dimensions
+// begin to be judged.
 func TestFirstWindowOfDimensions(t *testing.T) {
 	d := New(RobustPolicy())
 	seen := map[string]bool{}

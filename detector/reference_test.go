@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// reference is a plain implementation of the default reading of the article. It
-// keeps every reading, selects the readings that it needs each time, and has no
-// table. Times are in seconds.
+// reference is a plain implementation of the default interpretation of the
+// article. It keeps every reading, selects the readings that it needs each
+// time, and has no table. Times are in seconds.
 type reference struct {
 	x, smaps, total       []float64
 	bx                    []float64
@@ -38,8 +38,8 @@ func newReference() *reference {
 
 type textbook struct{ slope, r2, t, growth float64 }
 
-// regression is the two-pass regression of textbooks, with R2 and t by their
-// own definitions.
+// regression is the two-pass regression of textbooks, with R2 and t computed
+// from their definitions.
 func regression(x, y []float64) (f textbook) {
 	n := float64(len(x))
 	var mx, my float64

@@ -113,8 +113,8 @@ func TestRelapse(t *testing.T) {
 	}
 }
 
-// TestRelapseText checks the time and text of the alarm, and that later looks
-// do not clear it.
+// TestRelapseText checks the time and the message of the alarm, and that later
+// looks do not clear the alarm.
 func TestRelapseText(t *testing.T) {
 	r := newRelapses()
 	for range 3 {

@@ -25,7 +25,7 @@ const (
 	// lineBetter is the minimum difference of the BIC by which a line (or a
 	// line after a flat part) must be better than each other shape. 2 is
 	// "positive evidence" (Kass and Raftery 1995); 1 finds leaks sooner, and
-	// the later looks make up for it.
+	// the later looks make up for the weaker evidence.
 	lineBetter = 1.0
 	// keepBetter is the same as lineBetter for the later looks; in windows of
 	// keepLong minutes and more, another shape may be better by up to
@@ -74,7 +74,8 @@ type lookWindow struct {
 // leakRate in MB/h is the slowest rise that the live tier reports.
 const leakRate = 16
 
-// lookWindows are tried from the shortest; the first that shows a leak decides.
+// lookWindows are tried in order, starting with the shortest; the first that
+// shows a leak decides.
 var lookWindows = [...]lookWindow{
 	{15, 65, 24}, {20, 65, 24}, {25, 54, 24}, {30, 49, 24}, {40, 49, 24}, {60, 21, 24}, {90, leakRate * 1.5, 18},
 	{120, leakRate * 2, 24},
@@ -164,12 +165,12 @@ const (
 	settledTime, settledPart = 3 * time.Hour, 1.0 / 3
 )
 
-// earlyEnds are the points at which windows end besides the end of the run, as
-// fractions of it. A leak whose workload ended, or whose app went to the
+// earlyEnds are the points at which windows end, besides the end of the run, as
+// fractions of the run. A leak whose workload ended, or whose app went to the
 // background, is still a leak.
 var earlyEnds = [...]float64{0.875, 0.75}
 
 // endParts are the points at which the windows of the end verdict begin, as
-// fractions of the run. So a warm-up, or a flat time before a leak, does not
-// hide the leak.
+// fractions of the run. Because of the later ones, a warm-up, or a flat time
+// before a leak, does not hide the leak.
 var endParts = [...]float64{0.25, 0.5, 0.75, 0.875}

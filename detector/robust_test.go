@@ -136,7 +136,7 @@ var clearScenarios = []struct {
 	}, detector.Leak, detector.Java},
 }
 
-// TestGateOfClearRuns checks the word, the kind and the numbers at the end.
+// TestGateOfClearRuns checks the gate, the kind and the numbers at the end.
 func TestGateOfClearRuns(t *testing.T) {
 	for _, c := range clearScenarios {
 		c.Hours = 8
@@ -602,8 +602,8 @@ func TestTooShort(t *testing.T) {
 }
 
 // TestUndecided checks that a cache that is still filling is not distinguished
-// from a leak, and that the text states how long a run must be to decide. One
-// cache in ten happens to fill more slowly at its end.
+// from a leak, and that the message states how long a run must be to decide.
+// One cache in ten happens to fill more slowly at its end.
 func TestUndecided(t *testing.T) {
 	const runs = 60
 	undecided := 0

@@ -25,7 +25,7 @@ const (
 )
 
 // compareTo judges the difference between a process and the same process of
-// base runs. A leak that the run shows by itself and that no base run has
+// base runs. A leak that the run proves by itself and that no base run has
 // remains a leak.
 func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 	v := m.verdict()
@@ -94,8 +94,8 @@ func rateWord(rate float64) string { return signed(rate) + " MB/h" }
 type contrast struct {
 	finding
 	t float64
-	// how describes how the runs were aligned; bases and does name the base
-	// runs.
+	// how is the phrase for how the runs were aligned; bases and does are the
+	// phrases for the base runs, without and with a verb.
 	how, bases, does string
 	// proved reports whether the difference shows a leak, regardless of the
 	// process's own growth. headRises reports whether the process itself grows;

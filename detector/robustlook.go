@@ -31,7 +31,7 @@ var students = sync.OnceValue(func() *quantiles {
 	return q
 })
 
-// reason is why a window shows no leak.
+// reason says why a window shows no leak.
 type reason uint8
 
 const (
@@ -212,8 +212,8 @@ func (m *robustMachine) lookAt(t *track, s stage, others *track, w *lookWindow, 
 }
 
 // pooled tests a short window again with the noise of the windows before it. If
-// the noise changes as slowly as the window is long, the window itself cannot
-// show the noise.
+// the noise changes on a time scale as long as the window, the window itself
+// cannot show it.
 func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, crit float64, out *lookResult) bool {
 	if w.minutes > pooledMinutes || len(y) < w.blocks || m.axis.closed < (1+pooledWindows)*slots ||
 		(1+pooledWindows)*slots > ringSlots {

@@ -369,7 +369,8 @@ func (m *robustMachine) refit(j *judgement) {
 	j.drift, j.growth, j.blocks = drift, drift.Slope*float64(len(y)), len(y)
 }
 
-// verdict returns the present verdict. Its gate is that of a run that ends now.
+// verdict returns the present verdict. Its gate is the one that applies if the
+// run ends now.
 //
 // The gate is "leak" if any stretch between restarts and long gaps is a leak,
 // or if all lives together are. It is "inconclusive" if no stretch is long

@@ -41,7 +41,7 @@ var dimensionNames = [NumDimensions]string{
 	"Java Heap", "Native Heap", "Code", "Stack", "Graphics", "Private Other", "System", "Total",
 }
 
-// String returns the App Summary's own name.
+// String returns the name that the App Summary uses.
 func (d Dimension) String() string {
 	if d < NumDimensions {
 		return dimensionNames[d]
@@ -72,6 +72,6 @@ func (b Breakdown) Mapped() Amount {
 	return known.Of(b.Dim[Total].N - b.driver())
 }
 
-// driver returns the driver memory outside smaps, in bytes: the sum of those of
-// EGL, GL and Other mtrack that are known.
+// driver returns the driver memory outside smaps, in bytes: the sum of the
+// known values of EGL, GL and Other mtrack.
 func (b Breakdown) driver() int64 { return b.EGL.N + b.GL.N + b.OtherMtrack.N }

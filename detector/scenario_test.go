@@ -239,8 +239,8 @@ func TestPlateau(t *testing.T) {
 	}
 }
 
-// TestLeakWithinCooldown checks that such a leak is reported as LEAKING and
-// demands no diagnosis.
+// TestLeakWithinCooldown checks that a leak during the cooldown is reported as
+// LEAKING but demands no diagnosis.
 func TestLeakWithinCooldown(t *testing.T) {
 	p := play(nil).diagnosed().leak(5*minute, 0).feed(24*minute, 600, true)
 	reports := 0

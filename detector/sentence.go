@@ -19,7 +19,8 @@ func finite(t float64) float64 { return max(-largestT, min(largestT, t)) }
 // perHour converts a rate per second to one per hour.
 func perHour(slope float64) float64 { return slope * 3600 }
 
-// number formats a number with one decimal place, or with none from 9.95 on.
+// number formats a number with one decimal place, or with none if it is at
+// least 9.95.
 func number(v float64) string {
 	if math.Abs(v) < 0.05 {
 		v = 0 // not -0.0
@@ -91,7 +92,7 @@ func gpuText(what string, rise trend.Line, other string, flat trend.Line) string
 		trendText(what, rise), mbText(rise.Growth()), other, tText(flat.T))
 }
 
-// refusalText returns what CONFIRMING lacked.
+// refusalText returns a message that says what CONFIRMING lacked.
 func (d *articleMachine) refusalText() string {
 	switch grown := d.grown(); {
 	case d.look.fresh < d.a.extraBreakdowns:

@@ -49,7 +49,7 @@ const (
 	// growth must reach. They are strict because diagnostics of graphics memory
 	// show no other memory.
 	graphicsCertainty, graphicsErrors = 0.99, 6.0
-	// graphicsGrowth is its minimum growth in MB.
+	// graphicsGrowth is the minimum growth of graphics memory in MB.
 	graphicsGrowth = 2 * leastGrowth
 	// leastReadings is the minimum number of readings of a dimension for
 	// fitting a line.

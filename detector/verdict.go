@@ -73,7 +73,8 @@ func (k LeakKind) String() string {
 // MarshalText implements [encoding.TextMarshaler].
 func (k LeakKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. The empty text is None.
+// UnmarshalText implements [encoding.TextUnmarshaler]. The empty string is
+// None.
 func (k *LeakKind) UnmarshalText(text []byte) error {
 	i := slices.Index(kindNames[:], string(text))
 	if i < 0 {
@@ -105,12 +106,12 @@ func (g *Gate) UnmarshalText(text []byte) error {
 	return fmt.Errorf("invalid gate %.40q: want %s, %s, %s or %s", text, Pass, Leak, Settled, Inconclusive)
 }
 
-// Demand is what the machine wants next.
+// Demand is what the detector needs next: samples, breakdowns or a diagnosis.
 type Demand struct {
-	// Interval is the wanted time between two samples of the fast channel, in
-	// device time.
+	// Interval is the requested time between two samples of the fast channel,
+	// in device time.
 	Interval time.Duration
-	// Breakdowns is the number of extra breakdowns still wanted in addition to
+	// Breakdowns is the number of extra breakdowns still needed in addition to
 	// the rotation; Spacing is the device time between two of them.
 	Breakdowns int
 	Spacing    time.Duration
@@ -123,9 +124,9 @@ type Demand struct {
 type Mark struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
-	// Text names the mark. Marks whose texts differ only in their digits ("loop
-	// 1", "loop 2") begin the loops of one series. "gc", in upper or lower
-	// case, means that a garbage collection was just forced.
+	// Text names the mark. Marks that differ only in their digits ("loop 1",
+	// "loop 2") begin the loops of one series. "gc", in upper or lower case,
+	// means that a garbage collection was just forced.
 	Text string
 }
 
@@ -196,7 +197,8 @@ type Verdict struct {
 	Shares []Share
 	// Jumps lists the latest 16 sudden rises of the run.
 	Jumps []Jump
-	// Restarts counts new identities of the process since the run began.
+	// Restarts counts how often a new process has replaced the previous one
+	// since the run began.
 	Restarts int
 	// Because is the evidence in one sentence.
 	Because  string

@@ -77,8 +77,8 @@ func signed(v float64) string {
 	return "+" + number(v)
 }
 
-// undecidedText returns why growth could not be distinguished from a leak, and
-// what would distinguish them.
+// undecidedText returns a message that says why growth could not be
+// distinguished from a leak, and recommends what to do next.
 func (m *robustMachine) undecidedText(j *judgement) string {
 	hours := longerHours(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
 	advice := m.advice(hours)

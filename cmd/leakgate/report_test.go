@@ -21,7 +21,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// report prints the same text again for a run that has ended.
+// report prints the same report again for a run that has ended.
 func TestReportOfCompleteRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
@@ -98,8 +98,8 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	return dir, dumps
 }
 
-// Each report of a killed run has the findings of the first one, even if the
-// dump has changed since; a dump that no line mentions is stripped too.
+// Every report of a killed run has the same findings as the first report, even
+// if the dump has changed since. A dump that no line mentions is stripped too.
 func TestReportTwiceOfAKilledRun(t *testing.T) {
 	for _, keep := range []string{"stripped", "raw", "none"} {
 		dir, dumps := killedRun(t, keep)
@@ -203,7 +203,8 @@ func TestReportWrongInput(t *testing.T) {
 	}
 }
 
-// The second run on a device is rejected with the name of the first, or waits.
+// A second run on a device either waits or is rejected with an error that names
+// the first.
 func TestSecondRunOnADevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"), shop("phone-b"))

@@ -24,14 +24,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// These are the users of a phone: the shell of a user build, and one app.
+// The UIDs of the shell of a user build and of an app.
 const (
 	shellUser = 2000
 	appUser   = 10123
 )
 
 // The nightly run of the examples takes little more than two minutes of real
-// time on the host device. It lasts as long as a verdict requires.
+// time on the host device. In device time, it lasts as long as a verdict
+// requires.
 const (
 	nightScale    = 25
 	nightDuration = "55m"
@@ -45,7 +46,8 @@ const (
 // watched is the result of a run.
 type watched struct {
 	record.Run
-	// dir is the run directory, text its output and exit its exit code.
+	// dir is the run directory, text the output of the run and exit its exit
+	// code.
 	dir, text string
 	exit      int
 	samples   []record.Sample
@@ -186,7 +188,8 @@ func (w watched) assertRebuilt(t *testing.T) {
 	}
 }
 
-// assertKinds compares the verdicts with what the processes of the app do.
+// assertKinds checks that each process of the app has the verdict and the kind
+// of leak that match its mode.
 func (w watched) assertKinds(t *testing.T) {
 	t.Helper()
 	want := map[string]string{"java": "java_leak", "native": "native_leak", "thread": "thread_leak", "control": ""}
@@ -213,7 +216,7 @@ func modeOf(process string) string {
 	return name
 }
 
-// process returns the process with this mode.
+// process returns the process with the given mode.
 func (w watched) process(t *testing.T, name string) record.Process {
 	t.Helper()
 	for _, p := range w.Processes {
@@ -225,7 +228,8 @@ func (w watched) process(t *testing.T, name string) record.Process {
 	return record.Process{}
 }
 
-// diagnosis returns the only diagnosis of a process for a trigger.
+// diagnosis returns the diagnosis of a process for a trigger; there must be
+// exactly one.
 func (w watched) diagnosis(t *testing.T, name, trigger string) record.Diagnosis {
 	t.Helper()
 	list := w.diagnosesOf(name, trigger)
@@ -244,7 +248,7 @@ func (w watched) diagnosesOf(name, trigger string) (list []record.Diagnosis) {
 	return list
 }
 
-// says checks that the output contains each text.
+// says checks that the output contains each of the given strings.
 func (w watched) says(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -290,7 +294,7 @@ func (w watched) assertOrder(t *testing.T, name string) {
 }
 
 // assertControl checks that the process that does not leak has only the two
-// snapshots of every run.
+// snapshots that every run takes.
 func (w watched) assertControl(t *testing.T) {
 	t.Helper()
 	folders := 0
@@ -330,14 +334,14 @@ func (w watched) assertRhythm(t *testing.T) {
 		last = s.T
 	}
 	if during == 0 || during > 1.5*usual+w.stalled {
-		t.Errorf("the control process was not sampled for %.1f s of the %.0f s heap dump, else for at most "+
+		t.Errorf("the control process was not sampled for %.1f s of the %.0f s heap dump, and otherwise for at most "+
 			"%.1f s", during, to-from, usual)
 	}
 }
 
-// assertFolders checks that each artifact is at the recorded path, with the
-// recorded size and its text in the same directory, and that there are no other
-// files.
+// assertFolders checks that each artifact is at the recorded path and has the
+// recorded size, that its summary is in the same directory, and that there are
+// no other files.
 func (w watched) assertFolders(t *testing.T) {
 	t.Helper()
 	for _, d := range w.Diagnoses {
@@ -388,7 +392,7 @@ func assertNothingLeft(t *testing.T, r *hostdevicetest.Running) {
 	}
 }
 
-// step returns a step of a diagnosis.
+// step returns the named step of a diagnosis.
 func step(t *testing.T, d record.Diagnosis, name string) record.Collected {
 	t.Helper()
 	for _, s := range d.Steps {
@@ -418,7 +422,7 @@ func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 	}
 }
 
-// found returns the first finding of a sort, which is the largest.
+// found returns the first finding of the given type, which is the largest.
 func found(t *testing.T, d record.Diagnosis, what string) record.Finding {
 	t.Helper()
 	for _, f := range d.Findings {
@@ -432,7 +436,7 @@ func found(t *testing.T, d record.Diagnosis, what string) record.Finding {
 
 const mb = 1 << 20
 
-// assertMB expects bytes between two bounds in MB.
+// assertMB checks that a number of bytes lies between two bounds in MB.
 func assertMB(t *testing.T, what string, got *int64, least, most float64) {
 	t.Helper()
 	if got == nil || float64(*got) < least*mb || float64(*got) > most*mb {
@@ -495,8 +499,8 @@ func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "java_leak", "native_leak", "thread_leak")
 }
 
-// assertJavaLeak checks that the dump is stripped, and that it shows the
-// leaking class and its path.
+// assertJavaLeak checks that the dump is stripped, and that its analysis names
+// the leaking class and the path to it.
 func (w watched) assertJavaLeak(t *testing.T) {
 	t.Helper()
 	d := w.diagnosis(t, "java", "leak")
@@ -534,7 +538,7 @@ func (w watched) has(name, event string) bool {
 		func(e record.Event) bool { return e.Event == event && modeOf(e.Process) == name })
 }
 
-// assertStripped recognizes a stripped dump by a text that every Java virtual
+// assertStripped recognizes a stripped dump by a string that every Java virtual
 // machine has in an array: the path of its own directory.
 func assertStripped(t *testing.T, dump string, want bool) {
 	t.Helper()
@@ -544,7 +548,7 @@ func assertStripped(t *testing.T, dump string, want bool) {
 		t.Errorf("%s is not a dump of the app", dump)
 	}
 	if texts := bytes.Contains(data, []byte("java.vm.specification.version")); texts == want {
-		t.Errorf("%s contains texts of the app: %t", dump, texts)
+		t.Errorf("%s contains strings of the app: %t", dump, texts)
 	}
 }
 
@@ -641,8 +645,8 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "native_leak", "thread_leak")
 }
 
-// assertFilesTold checks that the number of open files is recorded, which newer
-// kernels let everybody read, or else a reason.
+// assertFilesTold checks that either the number of open files, which newer
+// kernels let everybody read, or the reason why it is missing is recorded.
 func assertFilesTold(t *testing.T, p record.Process) {
 	t.Helper()
 	told := slices.ContainsFunc(p.Headroom,
@@ -725,8 +729,8 @@ workload:
 diagnose: { dump: at_end }
 `
 
-// Heaps are dumped at marks and at the end, even of processes that do not leak,
-// and what grew in every dump is named.
+// Heaps are dumped at marks and at the end, even those of processes that do not
+// leak, and the places that grew in every dump are named.
 func TestDumpsOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes half a minute")

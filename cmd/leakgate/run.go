@@ -118,8 +118,8 @@ func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prep
 	return code
 }
 
-// judged executes a run and returns the verdict of the gate; nil if no run can
-// be judged.
+// judged executes a run and returns the verdict of the gate, or nil if the run
+// cannot be judged.
 func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings,
 	prepare func(*plan) error) (*comparison.Comparison, int) {
 	_, code := f.carryOut(c, prepare)
@@ -137,14 +137,14 @@ func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings,
 	if f.unprinted {
 		code = exitUsage // takes precedence over all others
 	}
-	if !f.asJSON { // with it, reportRun has printed the reason
+	if !f.asJSON { // reportRun has already printed the reason with --json
 		c.note("%s", conclusion(code, text.Printable(result.Text)))
 	}
 	return result, f.reportLocation(c, code)
 }
 
 // confirm repeats a failed run. The result is a failure only for leaks that
-// both runs show.
+// were found in both runs.
 func (f *runVerbFlags) confirm(c console, g *gateFlags, s *gateSettings, prepare func(*plan) error,
 	first *comparison.Comparison) int {
 	c.note("the run fails; repeating it once, because gate.confirm is set")

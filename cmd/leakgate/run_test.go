@@ -33,7 +33,7 @@ func shop(serial string, models ...androidsim.Model) *androidsim.Phone {
 	})
 }
 
-// serve returns the environment in which phones are attached.
+// serve returns an environment to which the given phones are attached.
 func serve(t *testing.T, phones ...adbd.Phone) map[string]string {
 	t.Helper()
 	server, err := adbd.Listen(phones...)
@@ -118,7 +118,7 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 	})
 }
 
-// watch needs no file and no other flag.
+// watch needs neither a file nor any flag other than --process.
 func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
@@ -205,7 +205,8 @@ func TestWatchStrictAndJSON(t *testing.T) {
 	})
 }
 
-// A watch that a CI job starts beside a suite records the build of that job.
+// A watch that a CI job starts alongside a test suite records the build of that
+// job.
 func TestWatchInCI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
@@ -374,8 +375,8 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 	})
 }
 
-// The diagnosis settings of a file are applied: its custom steps, what is kept,
-// and the names from the source. Flags take precedence.
+// The diagnosis settings of a file are applied: the custom steps, which dumps
+// are kept, and the mapping to source names. Flags take precedence.
 func TestRunDiagnoses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Java, 900, 0)))

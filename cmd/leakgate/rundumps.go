@@ -62,9 +62,9 @@ func (f *diffFlags) noDump(dir string) error {
 		text.Printable(dir))
 }
 
-// noRun returns what to name instead of a directory without a run.json: the
-// heap dumps that `leakgate diagnose` has written there, or the same run after
-// `leakgate report` has finished it.
+// noRun returns a hint that says what to name instead of a directory without a
+// run.json: the heap dumps that `leakgate diagnose` has written there, or the
+// same run after `leakgate report` has finished it.
 func noRun(dir string) error {
 	const what = "%s is a directory without a run.json: name two heap dumps"
 	if _, err := os.Stat(filepath.Join(dir, record.SamplesName)); err == nil {
@@ -116,9 +116,9 @@ func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]
 	return dumps
 }
 
-// sideOf returns the summary of the heap dump of a diagnosis, or the dump
-// itself if there is no usable summary; "" if neither exists. The class names
-// in the summary are already translated with the run's mapping.
+// sideOf returns the path of the summary of the heap dump of a diagnosis, or of
+// the dump itself if there is no usable summary, or "" if neither exists. The
+// class names in the summary are already translated with the run's mapping.
 func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
 	mapping := f.mapping
 	if base {
@@ -140,11 +140,12 @@ func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
 	return ""
 }
 
-// obfuscated is the text by which a record marks names from a dump that was
+// obfuscated is the value by which a record marks names from a dump that was
 // read without a mapping.
 const obfuscated = "obfuscated"
 
-// inRun returns the path of a file of a run directory, "" if it does not exist.
+// inRun returns the path of a file of a run directory, or "" if the file does
+// not exist.
 func inRun(dir, folder, file string) string {
 	name := filepath.Join(filepath.FromSlash(folder), file)
 	if !filepath.IsLocal(name) || !strings.HasPrefix(folder, response.Artifacts+"/") {

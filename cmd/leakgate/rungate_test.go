@@ -26,8 +26,9 @@ gate: { %s }
 `, more)
 }
 
-// The verdict of a run follows the rules in its file: a leak that the base has
-// does not fail the run, a new leak does. LEAKGATE_E2E=long tests more rules.
+// The verdict of a run follows the rules in its file: a leak that the base runs
+// have too does not fail the run, a new leak does. LEAKGATE_E2E=long tests more
+// rules.
 func TestRunGated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -42,7 +43,8 @@ func TestRunGated(t *testing.T) {
 			code, out, errOut := phone.typed(t, "run", file, "--out", name)
 			return code, out + errOut
 		}
-		// The first use of a baseline: leaks are shown, and no one is blamed.
+		// The first use of a baseline: leaks are reported, but do not fail the
+		// run.
 		code, out := run("first", "CheckoutActivity CartActivity", "")
 		if code != 0 || !strings.Contains(out, "there is no base run to compare with yet; 1 leak grows in this run") {
 			t.Fatalf("exit %d\n%s", code, out)

@@ -16,12 +16,12 @@ import (
 // Messages quote devices, files, variables and arguments, and not every caller
 // can be trusted to sanitize these quotes. Of the characters that a terminal
 // interprets, the sanitizer keeps only line breaks and tabs. Code that draws on
-// a terminal bypasses the sanitizer, see drawable.
+// a terminal bypasses the sanitizer; see drawable.
 type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer
-	// rest is the first part of a character whose remaining bytes come with a
-	// later write.
+	// rest holds the first bytes of a character whose remaining bytes come with
+	// a later write.
 	rest []byte
 }
 
@@ -79,7 +79,7 @@ func readable(f *os.File) io.Writer {
 }
 
 // drawable returns the writer for code that draws. Such code may write terminal
-// control sequences, and must sanitize every text itself.
+// control sequences, and must sanitize every string itself.
 func drawable(w io.Writer) io.Writer {
 	if s, ok := w.(*sanitizer); ok {
 		return s.w

@@ -184,7 +184,7 @@ func (s *screen) table() []tableLine {
 // nameColumns is the width of the names in the table.
 const nameColumns = 32
 
-// textContext holds the values on which the texts of rows and events depend.
+// textContext holds the values that affect the wording of rows and events.
 type textContext struct {
 	policy  string
 	several bool // devices
@@ -217,8 +217,8 @@ func evidenceWords(v detector.Verdict) string {
 	return v.Because
 }
 
-// shownEvents are the words for events whose word in samples.ndjson is not
-// clear in a list of what has happened.
+// shownEvents are clearer words for events whose word in samples.ndjson would
+// be hard to understand in a list of events.
 var shownEvents = map[string]string{"diagnose": "saved", "diagnosed": "diagnosis", "missed": "short gap"}
 
 // event returns one printable line, whatever the event contains.
@@ -235,7 +235,7 @@ func (s textContext) event(e record.Event) string {
 	case e.Event == "state" && e.From != nil && e.To != nil:
 		fmt.Fprintf(&b, "%s -> %s: ", reporters.DescribeState(*e.From, s.policy),
 			reporters.DescribeState(*e.To, s.policy))
-	case !strings.HasPrefix(e.Text, e.Event+" "): // no name before a text such as "waiting for com.shop to start"
+	case !strings.HasPrefix(e.Text, e.Event+" "): // no name before a message such as "waiting for com.shop to start"
 		fmt.Fprintf(&b, "%s: ", cmp.Or(shownEvents[e.Event], e.Event))
 	}
 	if e.Event == "death" && e.PID != 0 { // the next life may have been found before the reason was read

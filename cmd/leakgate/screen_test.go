@@ -146,9 +146,9 @@ func TestScreenTruncatesOnlyTheTable(t *testing.T) {
 	}
 }
 
-// A leak is provisional while a run is in progress, wherever it is shown, with
-// its kind. With policy article, which never revokes a leak, it is not
-// provisional. A jump is an event like any other.
+// While a run is in progress, a leak is provisional wherever it is shown, and
+// its kind is shown too. With policy article, which never revokes a leak, it is
+// not provisional. A jump is an event like any other.
 func TestScreenOfALeak(t *testing.T) {
 	rises := record.Event{
 		T: 10, Event: "state", Process: "com.x", From: new(detector.Confirming), To: new(detector.Leaking),
@@ -213,7 +213,8 @@ func FuzzScreenLines(f *testing.F) {
 	})
 }
 
-// The name is not printed before the text of an event that begins with it.
+// The process name is not printed in front of an event whose message begins
+// with it.
 func TestEventNameIsPrintedOnce(t *testing.T) {
 	say := textContext{detector.PolicyRobust, false}
 	for want, e := range map[string]record.Event{

@@ -56,7 +56,8 @@ func TestNoCommandShowsSecrets(t *testing.T) {
 		`"--t=ghp_SECRETx"`) {
 		t.Errorf("the value is not shown despite --reveal:\n%s", out)
 	}
-	// The printed file has the same meaning and is unexpanded.
+	// The printed file has the same meaning, and its variables are not
+	// expanded.
 	_, out, _ := typed(t, env, "config", "print", "good.yaml", "--origin=false")
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	cfg, err := config.Parse("again.yaml", []byte(out), lookup)

@@ -22,7 +22,7 @@ func showCommand(c *console) *cobra.Command {
 		Use: "show RUN KEY", GroupID: groupGate,
 		Short: "show one leak of a run in full",
 		Long: `Show one leak of a run directory: how many objects there were at each mark, what each retains,
-the references that keep them alive from the GC root on, and how that compares with the base
+the references from the GC root that keep them alive, and how that compares with the base
 runs if the gate has compared them. KEY is the key that every report shows, or its first digits.`,
 		Example: "  leakgate show leakgate-runs/pr d97295ca\n  gh run download 9482 -n leakgate-shop && " +
 			"leakgate show leakgate-shop d97295ca",

@@ -46,7 +46,7 @@ func TestUnresponsiveDeviceAtStart(t *testing.T) {
 				if _, err := out.Write(block); err != nil {
 					break
 				}
-				time.Sleep(10 * time.Millisecond) // lets the time of the bubble pass
+				time.Sleep(10 * time.Millisecond) // lets the clock of the synctest bubble advance
 			}
 			return 1
 		}, `device "phone-a" printed more than 32.0 MB in answer to a short command`},

@@ -25,10 +25,10 @@ func stripCommand(c *console) *cobra.Command {
 		Use: "strip IN OUT", GroupID: groupDump,
 		Short: "write a shareable copy of a heap dump",
 		Long: `Write a shareable copy of a heap dump: all elements of primitive arrays are set to
-zero, which removes the texts of strings, the pixels of bitmaps and buffers. So are hash
-codes, from which short texts could be recovered. analyze finds the same leaks in the copy.
+zero, which removes the contents of strings, the pixels of bitmaps and buffers. So are hash
+codes, from which short strings could be recovered. analyze finds the same leaks in the copy.
 
-What stays: names of classes and fields, references, the lengths of texts and arrays, and
+What stays: names of classes and fields, references, the lengths of strings and arrays, and
 numbers in fields, such as coordinates, IDs and times.
 
 IN may be compressed with gzip or zstd; "-" is standard input. OUT is a new file, written
@@ -134,9 +134,8 @@ func (f *stripFlags) streamable(c console) error {
 	return nil
 }
 
-// stripIn does the same as strip, within a context. When the user interrupts
-// it, it removes the partial copy. Only a copy on standard output may be
-// truncated.
+// stripIn implements strip within a context. When the user interrupts it, it
+// removes the partial copy. Only a copy on standard output may be truncated.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
 	bar := newBar(c)

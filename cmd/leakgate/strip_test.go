@@ -26,7 +26,7 @@ func strippedOf(t *testing.T, data []byte) ([]byte, hprof.Stripped) {
 	return out.Bytes(), done
 }
 
-// secret returns a small dump with a text that must not be shared.
+// secret returns a small dump with a string that must not be shared.
 func secret(t *testing.T) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -103,7 +103,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// analyze finds the same leaks, but without texts.
+// analyze finds the same leaks, but no string contents.
 func TestStripThenAnalyze(t *testing.T) {
 	path := recorded.Path(t, "hprof", "leak_service_binder.hprof")
 	out := filepath.Join(t.TempDir(), "out.hprof")

@@ -205,7 +205,7 @@ func (t *tripRunner) runTrip() int {
 	return t.finish(result, terr, run, rerr)
 }
 
-// repeat waits for the process and makes the trip. If necessary, it first runs
+// repeat waits for the process and runs the trip. If necessary, it first runs
 // the scenario once to start the process.
 func (t *tripRunner) repeat() (record.Trip, error) {
 	p, f := t.plan, t.flags
@@ -225,8 +225,7 @@ func (t *tripRunner) repeat() (record.Trip, error) {
 	})
 }
 
-// of appends " of up to N", with the maximum number of loops, to the text "loop
-// K".
+// of appends " of up to N", with the maximum number of loops, to "loop K".
 func (t *tripRunner) of(line string) string {
 	var n int
 	if _, err := fmt.Sscanf(line, "loop %d", &n); err == nil {

@@ -38,8 +38,8 @@ func startTripping(t *testing.T, activity, mode string) *tripping {
 		Running: r, process: r.Package() + ":" + mode,
 		env: map[string]string{"ANDROID_ADB_SERVER_PORT": strconv.Itoa(r.ADBPort), "LEAKGATE_STAND_IN": "1"},
 	}
-	// The commands of a trip are child processes of this program, and find the
-	// same server.
+	// The commands of a trip are child processes of this program, and use the
+	// same adb server.
 	t.Setenv("ANDROID_ADB_SERVER_PORT", strconv.Itoa(r.ADBPort))
 	p.command = []string{
 		"sh", "-c", fmt.Sprintf(`adb -s "$ANDROID_SERIAL" shell 'kill -28 $(pidof %s)'; sleep 0.05`, p.process),
@@ -47,7 +47,7 @@ func startTripping(t *testing.T, activity, mode string) *tripping {
 	return p
 }
 
-// trip makes a trip and returns its result.
+// trip runs a trip and returns its result.
 func (p *tripping) trip(t *testing.T, args ...string) (record.Trip, int) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -63,7 +63,7 @@ func (p *tripping) trip(t *testing.T, args ...string) (record.Trip, int) {
 	return r, code
 }
 
-// values returns the readings of a measure, for the log.
+// values formats the readings of a measure for the log.
 func values(m record.TripMeasure) string {
 	text := ""
 	for _, v := range m.Values {

@@ -17,7 +17,7 @@ import (
 )
 
 // quietShop returns a phone in real time with an app whose memory grows only as
-// its models say.
+// its models specify.
 func quietShop(spec androidsim.ProcessSpec) *androidsim.Phone {
 	spec.Name = "com.shop"
 	spec.Models = append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(0.05, 0.3)}, spec.Models...)
@@ -36,7 +36,7 @@ func scenario(t *testing.T, command string) []string {
 	return []string{"--", "sh", "-c", command}
 }
 
-// tripped makes a trip and returns its result, if one exists.
+// tripped runs a trip and returns its result, if one exists.
 func tripped(t *testing.T, phone *androidsim.Phone, args ...string) (r record.Trip, code int, out, errOut string) {
 	t.Helper()
 	phones := attach(t, phone)

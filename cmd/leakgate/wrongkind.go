@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// notADirectory returns an error that says what a file is that was given
-// instead of a run directory. It returns nil for a directory and for a path
-// that does not exist.
+// notADirectory returns an error that identifies a file that was given instead
+// of a run directory. It returns nil for a directory and for a path that does
+// not exist.
 func notADirectory(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {

@@ -93,7 +93,7 @@ func TestWrongKindsOfFiles(t *testing.T) {
 		name string
 		args func(path string) []string
 		own  []string
-		// vague holds the messages of the dump reader for kinds without a
+		// vague holds the messages of the dump reader for file types without a
 		// signature.
 		vague []string
 	}{
