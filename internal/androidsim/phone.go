@@ -108,7 +108,7 @@ type Phone struct {
 	lastTask int
 	dumpTime time.Duration
 	busy     ledger
-	// dumps holds the heap dumps in progress, runs the test runs in progress.
+	// dumps and runs hold the heap dumps and the test runs in progress.
 	dumps []dumping
 	runs  []*testRun
 	// exits records the ends of apps' processes. lines and lives make up the

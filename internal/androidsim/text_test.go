@@ -429,7 +429,7 @@ func TestTwoUsers(t *testing.T) {
 	})
 }
 
-// A sample in the form that the fast channel requests.
+// The sample has the same form as those that the fast channel requests.
 func TestFastChannelShape(t *testing.T) {
 	p := shop(Options{Root: true, BuildType: "userdebug"})
 	pid, server := p.PID("com.shop"), p.PID(systemServer)

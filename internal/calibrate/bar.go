@@ -20,7 +20,7 @@ func (b *bars) miss(format string, args ...any) {
 	b.missed = append(b.missed, b.at+": "+fmt.Sprintf(format, args...))
 }
 
-// most requires that a figure is at most the given percentage.
+// most requires a figure to be at most the given percentage.
 func (b *bars) most(what string, hits, of int, percent float64) {
 	if of == 0 || 100*float64(hits) <= percent*float64(of) {
 		return
@@ -31,8 +31,8 @@ func (b *bars) most(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at most %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// least requires that a figure is at least the given percentage, and that there
-// is something to count.
+// least requires a figure to be at least the given percentage, and something to
+// count.
 func (b *bars) least(what string, hits, of int, percent float64) {
 	if of == 0 {
 		b.miss("%s: no runs to count", what)
@@ -47,7 +47,7 @@ func (b *bars) least(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at least %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// soon requires that a time in minutes is at most the bar.
+// soon requires a time in minutes to be at most the bar.
 func (b *bars) soon(what string, minutes, bar float64) {
 	if b.loose {
 		bar = 1.5*bar + 15

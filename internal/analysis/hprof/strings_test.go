@@ -65,8 +65,8 @@ func decodeUnits(b []byte) (units []uint16) {
 	return units
 }
 
-// TestDecodeString checks that any string that is encoded as a JVM encodes it
-// is decoded unchanged.
+// TestDecodeString checks that every string is decoded unchanged from the
+// encoding that a JVM writes.
 func TestDecodeString(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabet := []uint16{
@@ -80,7 +80,7 @@ func TestDecodeString(t *testing.T) {
 				units[i] = alphabet[random.IntN(len(alphabet))]
 			}
 		}
-		// A Go string cannot contain an unpaired surrogate.
+		// The conversion to a Go string replaces unpaired surrogates.
 		if got, want := hprof.DecodeString(encodeUnits(units)), string(utf16.Decode(units)); got != want {
 			t.Fatalf("%x is decoded as %q, want %q", units, got, want)
 		}

@@ -17,8 +17,8 @@ type collection struct {
 	failures  []string
 	undecided []string
 	warnings  []string
-	// seen holds the reports by their identity; repeated is the number of
-	// duplicates.
+	// seen maps the identity of each report to its index; repeated is the
+	// number of duplicates.
 	seen     map[string]int
 	repeated int
 }

@@ -39,7 +39,8 @@ func kindOfDescriptor(text string) kind {
 	return object
 }
 
-// field is a parsed line of a field. Its names are stored as numbers.
+// field is a parsed line that describes a field. Its names are stored as
+// numbers.
 type field struct {
 	renamed, name uint32
 	kind          kind
@@ -60,7 +61,8 @@ func decodeField(b []byte) (field, []byte) {
 	return f, b
 }
 
-// method is a parsed line of a method. Its names are stored as numbers.
+// method is a parsed line that describes a method. Its names are stored as
+// numbers.
 type method struct {
 	renamed, name, holder uint32
 	obfuscated, original  lines

@@ -12,8 +12,8 @@ type Frame struct {
 	// derived from the class's name as in R8's retrace. It is empty for a class
 	// that is missing from the mapping: then the name in the dump is correct.
 	Source string
-	// Line is the line in the source, or the original line if the mapping does
-	// not contain that.
+	// Line is the line in the source, or the line number in the dump if the
+	// mapping does not contain the line.
 	Line int32
 	// Alternative is the number, from 0, of the result to which the frame
 	// belongs, if there are several possible results. The frames of one result
@@ -204,7 +204,8 @@ func ambiguous(entries []method) bool {
 	return false
 }
 
-// spread reports whether the source line is unknown.
+// spread reports whether an entry has several source lines and does not
+// determine which of them applies.
 func spread(e method) bool {
 	if !e.original.known || e.original.span() == 1 {
 		return false
@@ -282,8 +283,8 @@ func (f Frame) same(g Frame) bool {
 	return f == g
 }
 
-// lineOf returns the line in the source, or the original line if the line in
-// the source is unknown.
+// lineOf returns the line in the source, or the requested line if the mapping
+// does not determine the line in the source.
 func (t *retrace) lineOf(e method) int32 {
 	if !e.obfuscated.known {
 		if e.original.known {

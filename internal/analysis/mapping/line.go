@@ -17,8 +17,8 @@ func (l lines) has(line int32) bool { return l.known && l.from <= line && line <
 // span returns the number of lines in the range.
 func (l lines) span() int64 { return int64(l.to) - int64(l.from) + 1 }
 
-// member is a parsed line of a field or of a method. It shares the bytes of the
-// line.
+// member is a parsed line that describes a field or a method. It shares the
+// bytes of the line.
 type member struct {
 	// obfuscated and original are ranges of line numbers; fields have no
 	// ranges.

@@ -22,8 +22,9 @@ type Mapping struct {
 
 	names   *names
 	classes []class
-	// byRenamed and byOriginal map the number of a name to the class, plus 1,
-	// with that name in the obfuscated build and in the source.
+	// byRenamed and byOriginal map the number of a name to the number, plus 1,
+	// of the class with that name in the obfuscated build and in the source,
+	// respectively.
 	byRenamed, byOriginal []uint32
 }
 

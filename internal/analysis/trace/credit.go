@@ -20,7 +20,8 @@ type credits struct {
 
 func (c *credits) met(o heap.Object) bool { return c.seen.has(o) }
 
-// credit runs the second phase.
+// credit computes the credits of the found objects: the second phase of Shark
+// 3.
 func (s *Search) credit(ctx context.Context) (*credits, error) {
 	c := &credits{
 		of: make(map[heap.Object]heap.Size, len(s.found)), also: map[heap.Object][]heap.Object{},

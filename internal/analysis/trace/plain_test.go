@@ -484,7 +484,7 @@ func (s *plainSearch) enqueue(n *plainNode, low bool) {
 	}
 }
 
-// share runs the second phase.
+// share runs Shark's second phase, which credits memory to the seeds.
 func (s *plainSearch) share() {
 	for t := range s.targets {
 		delete(s.visited, t)
