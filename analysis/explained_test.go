@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// A leak explains a place where memory accumulates if its objects are the
-// objects of the place, but not if the place also holds many other objects.
+// A leak explains an accumulation if the leaking objects are those that
+// accumulate in the place, but not if many other objects accumulate there as
+// well.
 func TestExplainedBy(t *testing.T) {
 	leak := Leak{
 		Key: "k", Class: "com.shop.CartActivity", Instances: 100,
@@ -16,8 +17,8 @@ func TestExplainedBy(t *testing.T) {
 	for name, c := range map[string]struct {
 		class string
 		count int64
-		// holder is the object before the place; of is the class of the object
-		// at the place.
+		// holder is the object before the place on the trace; of is the class
+		// of the object at the place.
 		holder, place, of string
 		told              bool
 	}{

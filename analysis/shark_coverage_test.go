@@ -41,8 +41,8 @@ func TestSharkCoverage(t *testing.T) {
 	}
 }
 
-// checkCase checks that a shape describes itself correctly, and that
-// collections are shown without their internals.
+// checkCase checks that the traces in an answer match the name of the case, and
+// that collections are shown without their internals.
 func checkCase(t *testing.T, name string, a *sharkAnswer) {
 	t.Helper()
 	kind, shape, _ := strings.Cut(name, "/")

@@ -139,8 +139,8 @@ const (
 // errLargeSummary is the error for a summary of more than 64 MB.
 var errLargeSummary = errors.New("the summary is larger than 64 MB")
 
-// summaryFile is the written form. docs/formats/summary.md describes the
-// fields.
+// summaryFile is the written form of a Summary. docs/formats/summary.md
+// describes the fields.
 type summaryFile struct {
 	Schema       string            `json:"schema"`
 	Dump         Dump              `json:"dump"`
@@ -227,7 +227,7 @@ func (s *Summary) Encode() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// written returns the leaks that Encode writes, in their order.
+// written returns the leaks that Encode writes, in the order of the given list.
 func (f *summaryFile) written(leaks []leakSum, what string) []SummaryLeak {
 	out := make([]SummaryLeak, 0, min(len(leaks), mostWrittenLeaks))
 	kept := map[string]bool{}

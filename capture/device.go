@@ -27,11 +27,11 @@ type Device interface {
 	Push(ctx context.Context, r io.Reader, remote string, mode fs.FileMode) error
 }
 
-// ErrDevice means that a device did not answer a request: it is gone, or its
-// answer was not read completely. The error does not mean that anything is
-// wrong with a process.
+// ErrDevice means that a device did not respond to a request: it is gone, or
+// its response was not read completely. The error does not mean that anything
+// is wrong with a process.
 var ErrDevice = shell.ErrDevice
 
-// ErrNoAnswer means that a process did not answer dumpsys: it is frozen by the
-// cached apps freezer, hung, or too busy.
+// ErrNoAnswer means that a process does not respond to dumpsys, or blocks a
+// reading: it is frozen by the cached apps freezer, hung, or too busy.
 var ErrNoAnswer = errors.New("process does not respond")

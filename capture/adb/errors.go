@@ -72,7 +72,7 @@ func clean(s string) string { return text.Head(strings.TrimSpace(s), maxQuoted) 
 // errUnknownService means that the server is older than the request.
 var errUnknownService = errors.New("needs a newer adb server")
 
-// phase specifies which peer must answer next, for the error message.
+// phase specifies which peer must respond next, for the error message.
 type phase struct {
 	endpoint string
 	serial   string // the device to which the request applies, if any

@@ -64,7 +64,7 @@ func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing f
 		case <-w.news:
 		}
 		if reason := failing(); reason != "" {
-			// Wait returns the result.
+			// LiveRun.Wait returns the result.
 			_, _ = live.Stop(reason)
 			return
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// bar shows the phase and the progress of work that takes longer than a second.
-// It draws only on a terminal. It may be updated often, and from several
-// goroutines.
+// bar shows the phase and the progress of work that takes longer than two
+// seconds. It draws only on a terminal. It may be updated often, and from
+// several goroutines.
 type bar struct {
 	mu sync.Mutex
 	// out is the terminal; nil if none exists.

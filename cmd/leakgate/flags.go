@@ -164,7 +164,7 @@ func rate(to *int64) *value {
 	}}
 }
 
-// list is a flag that may be repeated.
+// list is a flag that may be given several times.
 type list struct {
 	to          *[]string
 	placeholder string

@@ -80,8 +80,8 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 	return cmd
 }
 
-// parseKind reads one kind of device output. It returns an error only if the
-// input could not be read completely. Problems in the content are reported in
+// parseKind is one kind of device output. read returns an error only if the
+// input could not be read completely; problems in the content are reported in
 // the document.
 type parseKind struct {
 	name string

@@ -133,8 +133,8 @@ func newPrivateHost(t *testing.T) *privateHost {
 	return h
 }
 
-// The workloads of a run with a leak: on the device, in the time of a bubble,
-// and on the host. Each takes about 50 minutes of device time.
+// The workloads of a run with a leak: one on the device, on the clock of a
+// bubble, and one on the host. Each takes about 50 minutes of device time.
 const (
 	deviceWork = "{ device_command: 'echo a step; sleep 3000' }"
 	hostWork   = "{ command: [/bin/sh, -c, 'echo a step; sleep 7.5'] }"
