@@ -325,7 +325,7 @@ func (d *dump) warn(format string, args ...any) {
 	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
 }
 
-// warnOfFile adds warnings about the file, where it makes the numbers
+// warnOfFile adds warnings about defects of the file that make the numbers
 // incomplete.
 func (d *dump) warnOfFile(damage []error, truncated int64) {
 	for _, err := range d.file.Warnings {
@@ -436,8 +436,8 @@ const (
 )
 
 // weighClasses computes for each class what becomes unreachable without its
-// instances, until the limit of work is reached. For the remaining classes, a
-// row counts the union of what their instances dominate.
+// instances, until the limit for this work is reached. For the remaining
+// classes, a row counts the union of what their instances dominate.
 func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	var sets [][]heap.Object
 	var weighed []*Class

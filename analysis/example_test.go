@@ -10,7 +10,7 @@ import (
 )
 
 // leakyDump returns a heap dump in which a static field of com.shop.Cache holds
-// n destroyed activities.
+// the given number of destroyed activities.
 func leakyDump(activities int) []byte {
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	cache := h.Declare("com.shop.Cache", nil, "static object last")

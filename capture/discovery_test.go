@@ -51,7 +51,7 @@ func table(rows []row, uuids bool) *shelltest.Device {
 }
 
 // All processes with the same name are found; their children are recognized by
-// the parent, whatever the pids.
+// their parent, whatever the order of the pids.
 func TestTwinsAndChildren(t *testing.T) {
 	rows := []row{
 		{4321, 800, 10123, 900, "com.shop"},

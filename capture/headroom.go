@@ -237,7 +237,7 @@ const headroomPattern = `^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^(Threads|VmSize):|^
 const limiterPattern = `|^(RssAnon|VmSwap):|^-?[0-9]+$`
 
 // command returns the command line of one reading. One grep reads the files of
-// all processes. Open files are counted by a glob of the shell, which costs no
+// all processes. Open files are counted by a shell glob, which starts no
 // process and runs under the uid of the process's level. Since Linux 6.2 any
 // user can read the number of open files with stat (fs/proc/fd.c,
 // proc_fd_getattr); Android before 6 has no stat.
@@ -477,9 +477,9 @@ type newProcess struct {
 	parent known.Int
 }
 
-// traitParts read the constant values. The package service comes last, because
-// it may hang. It is called for the first process of each package, unless flags
-// already has its response.
+// traitParts returns the commands that read the constant values. The package
+// service comes last, because it may hang. It is called for the first process
+// of each package, unless flags already has its response.
 func (h *Headrooms) traitParts(fresh []newProcess, flags map[string][]byte) []shell.Part {
 	var parts, late []shell.Part
 	if !h.asked {

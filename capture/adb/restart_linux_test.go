@@ -59,8 +59,8 @@ func serverAt(t *testing.T, program, addr string) (stop func()) {
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		// The kernel sends the Pdeathsig when the thread that started the
-		// process ends.
+		// The kernel sends the parent-death signal (Pdeathsig) when the thread
+		// that started the process ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

@@ -61,8 +61,8 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	}
 }
 
-// load reads a file together with the flags. The values of flags pass the same
-// checks as those of the file, and it is recorded where each value comes from.
+// load reads a file together with the flags, and records where each value comes
+// from. The values of flags pass the same checks as those of the file.
 func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 	profile := cmp.Or(f.profile, c.variable(profileVariable))
 	choices := []config.Choice{

@@ -169,8 +169,8 @@ func TestAnalyzeInterruptedWhilePrinting(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	// The output is larger than a pipe; once its first bytes have arrived, the
-	// program is printing.
+	// The output exceeds the capacity of a pipe; once its first bytes have
+	// arrived, the program is printing.
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ const (
 	// workloads can read tokenVariable.
 	ownTokenVariable = "LEAKGATE_GITHUB_TOKEN"
 	tokenVariable    = "GITHUB_TOKEN"
-	// artifactVariable holds the name of the artifact under which a workflow
+	// artifactVariable holds the name of the artifact in which a workflow
 	// uploads the run directory.
 	artifactVariable = "LEAKGATE_ARTIFACT"
 	// acceptedVariable holds the path of the file of accepted leaks, for test
