@@ -49,7 +49,7 @@ func TestVersionAndDevices(t *testing.T) {
 	}
 }
 
-// TestTruncatedAnswers truncates a valid answer at every byte.
+// TestTruncatedAnswers truncates a valid response at every byte.
 func TestTruncatedAnswers(t *testing.T) {
 	answer := "OKAY" + lengthened("A device transport_id:1\n")
 	var n int

@@ -76,7 +76,7 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 	if _, err := os.Stat("x.yaml"); err == nil {
 		t.Error("a file was written for an invalid package")
 	}
-	// The printed form is a valid file, and verifies to the same values.
+	// The printed form is a valid file with the same values.
 	code, printed, errOut := typed(t,
 		map[string]string{"LEAKGATE_SAMPLE_NORMAL": "7s"}, "config", "print", "leakgate.yaml",
 		"--profile", "pr", "--device", "a", "--for", "2h")

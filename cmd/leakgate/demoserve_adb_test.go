@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
-// The adb program reaches the served phone: it lists it, runs its tests and
-// copies files.
+// The adb program can use the served phone: it lists the phone, runs its tests
+// and copies files.
 func TestDemoServeWithADBProgram(t *testing.T) {
 	path, env := adbtest.Program(t), adbtest.Environment(t)
 	cmd, at, _ := serveDemo(t)

@@ -124,8 +124,8 @@ func answered(t *testing.T, value any, args ...string) {
 	}
 }
 
-// refused checks that a command exits with this code, prints nothing on stdout
-// and prints these words on stderr.
+// refused checks that a command exits with the given code, prints nothing on
+// stdout and prints the given words on stderr.
 func refused(t *testing.T, code int, args []string, words ...string) {
 	t.Helper()
 	got, out, errOut := ran(t, args...)

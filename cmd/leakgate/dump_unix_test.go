@@ -190,9 +190,9 @@ func seriesVerbs(first, second string) map[string][]string {
 	}
 }
 
-// If Ctrl-C is pressed while the first or the second of several dumps arrives,
-// or the dump to search, nothing is printed, no file remains, and the program
-// exits within a second.
+// If Ctrl-C is pressed while a dump arrives (the first or second of several, or
+// the only one), nothing is printed, no file remains, and the program exits
+// within a second.
 func TestSeriesInterruptedWhileReading(t *testing.T) {
 	for _, order := range []string{"first", "second"} {
 		first, second := "-", chainFile(t, 10)

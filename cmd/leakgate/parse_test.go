@@ -477,7 +477,7 @@ func TestParseOfTruncatedTexts(t *testing.T) {
 				}
 				for key, v := range flat(doc) {
 					_, told := all[key]
-					// the second process is not in the text yet
+					// the second process is not in the input yet
 					alone := c.kind == "gfxinfo" && !told && !strings.Contains(key, ".")
 					if v != nil && v != all[key] && !alone && !strings.HasPrefix(key, "warnings") &&
 						!strings.HasSuffix(key, "computed") {
