@@ -206,8 +206,8 @@ func (d *articleMachine) floorsRise() (string, bool) {
 	return "the floors (P25) of " + minutesText(d.a.segment) + " rise: " + floorsText(floors), true
 }
 
-// gpuLeaks tests the graphics memory, and the other memory in the same
-// breakdowns.
+// gpuLeaks reports whether graphics memory rises while the other memory in the
+// same breakdowns does not, and returns the reason.
 func (d *articleMachine) gpuLeaks() (string, bool) {
 	if !d.look.gpuDue {
 		return "", false

@@ -110,8 +110,8 @@ func TestSpike54(t *testing.T) {
 	}
 }
 
-// noisyLine returns n points of a line with residuals of exactly the given
-// standard deviation, orthogonal to the line.
+// noisyLine returns the line fitted to n points whose residuals have exactly
+// the given standard deviation and are orthogonal to the line.
 func noisyLine(n int, interval, perHour, sd float64) trend.Line {
 	x, y, e := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range x {

@@ -57,7 +57,7 @@ func (x seen) to(d *detector.Detector) []detector.Transition {
 	return d.AddSample(x.sample)
 }
 
-// raised adds the given number of bytes to Private Other.
+// raised returns a change that adds the given number of bytes to Private Other.
 func raised(bytes int64) func(*seen) {
 	return func(x *seen) {
 		x.sample.Bytes += bytes
@@ -205,7 +205,8 @@ func TestRepeatAfterHole(t *testing.T) {
 	}
 }
 
-// overtaken puts each sample before the breakdown of the same time.
+// overtaken returns the inputs with each sample moved before the breakdown of
+// the same time.
 func overtaken(list []seen) []seen {
 	list = slices.Clone(list)
 	for n := 2; n < len(list); n++ {

@@ -43,8 +43,8 @@ func (p *ride) take(steps []detector.Transition) {
 	}
 }
 
-// risesAt returns a level of 300 MB that rises by the given amount at each of
-// the given minutes.
+// risesAt returns a function of the minute: a level of 300 MB that rises by the
+// given amount at each of the given minutes.
 func risesAt(mb float64, minutes ...float64) func(float64) float64 {
 	return func(minute float64) float64 {
 		level := 300.0

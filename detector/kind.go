@@ -41,9 +41,10 @@ func kindOf(d Dimension) LeakKind {
 	return Unknown
 }
 
-// kind returns the source of the growth with the reason in words: the dimension
-// with more than half of all significant growth. The chart of 5.6 uses the
-// largest t, but even a quiet stack that grows by 1 MB can have the largest t.
+// kind returns the kind of leak with the reason in words. The dimension with
+// more than half of all significant growth determines the kind. The chart of
+// 5.6 uses the largest t, but even a quiet stack that grows by 1 MB can have
+// the largest t.
 func (r rises) kind() (LeakKind, string) {
 	source, share, count := r.source()
 	if count == 0 {
@@ -81,7 +82,7 @@ func (r rises) source() (source Dimension, share float64, count int) {
 	return source, share, count
 }
 
-// others returns the names of the significant dimensions that cannot decide.
+// others says which of the dimensions that cannot decide rise significantly.
 func (r rises) others() string {
 	switch {
 	case r[Total].significant && r[System].significant:

@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// line returns a rising dimension.
+// line returns the line of a dimension with the given growth in MB and t.
 func line(growth, t float64) trend.Line {
 	return trend.Line{N: 10, Span: 3600, Slope: growth * MB / 3600, SE: 1, T: t}
 }

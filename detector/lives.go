@@ -69,8 +69,8 @@ type lives struct {
 
 // pastLife is one life that ended.
 type pastLife struct {
-	// began is the device's clock at its first sample; length is the time it
-	// was watched.
+	// began is the time of its first sample on the device's clock; length is
+	// the time it was watched.
 	began, length time.Duration
 	cause         Cause
 	// explained reports whether a cause was reported, even if that cause is
@@ -222,7 +222,7 @@ type pool struct {
 	// all holds the rates from skip to age; late holds the rates of the second
 	// half.
 	all, late ratesOfLives
-	// growth from skip to age, in MB.
+	// growth is the growth from skip to age, in MB.
 	growth float64
 	// grows reports whether the rate is significant. straight reports whether
 	// the growth exceeds leastGrowth and does not slow down like a warm-up.

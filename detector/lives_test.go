@@ -140,7 +140,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// sentenceFault returns the contradiction within a verdict, if there is one.
+// sentenceFault returns an error that describes a contradiction within a
+// verdict, or nil if there is none.
 func sentenceFault(v detector.Verdict) error {
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(v.Because, w) })
@@ -167,8 +168,9 @@ func sentenceFault(v detector.Verdict) error {
 	return nil
 }
 
-// short feeds a detector lives of the given number of minutes and returns the
-// verdict. The curve returns the level in MB for an age in minutes.
+// short returns a detector that has watched lives of the given number of
+// minutes. The function returns the level in MB for a life and an age in
+// minutes.
 func short(lives, minutes int, cause detector.Cause, early bool,
 	level func(life int, age float64) float64) *detector.Detector {
 	d := detector.New(detector.RobustPolicy())
@@ -192,7 +194,7 @@ func short(lives, minutes int, cause detector.Cause, early bool,
 	return d
 }
 
-// rippled adds small noise that is the same in each run.
+// rippled returns a small noise in MB that is the same in each run.
 func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
 
 // TestMemoryDeaths checks that lives that are too short for any trend are a
@@ -431,8 +433,9 @@ func TestLivesBetweenSamples(t *testing.T) {
 	}
 }
 
-// lifetimes feeds lives of the given lengths in minutes. A curve returns the
-// level in MB for an age in minutes.
+// lifetimes returns the verdict on the given lives. Each life is a function
+// that returns the level in MB for an age in minutes, and whether the life
+// continues.
 func lifetimes(lives ...func(age float64) (mb float64, goesOn bool)) detector.Verdict {
 	d := detector.New(detector.RobustPolicy())
 	at := bootTime

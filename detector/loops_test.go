@@ -112,8 +112,8 @@ func (s *suite) until(end time.Duration) *suite {
 
 func (s *suite) loops() *loops { return &s.d.machine.(*robustMachine).loops }
 
-// each adds a mark at the beginning of each loop of the given length, counted
-// from 1.
+// each returns a function that returns the mark at a time: there is one at the
+// beginning of each loop of the given length, counted from 1.
 func each(length time.Duration) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if at%length != 0 {
@@ -123,7 +123,7 @@ func each(length time.Duration) func(time.Duration) string {
 	}
 }
 
-// with adds other marks at the given times.
+// with returns the marks of a function, with other marks at the given times.
 func with(marks func(time.Duration) string, other map[time.Duration]string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if text, ok := other[at]; ok {
@@ -133,7 +133,8 @@ func with(marks func(time.Duration) string, other map[time.Duration]string) func
 	}
 }
 
-// between adds another mark halfway between each two marks.
+// between returns a mark at the beginning of each loop, like each, and another
+// mark halfway between two of these.
 func between(length time.Duration, first, second string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		switch n := 1 + at/length; at % length {

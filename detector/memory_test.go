@@ -35,8 +35,9 @@ func heapOf(n int, one func(i int) *Detector) float64 {
 	return least
 }
 
-// liveHeap collects twice, because memory that is held by a finalizer or a pool
-// is freed in the second collection.
+// liveHeap returns the size of the live heap in bytes. It collects twice,
+// because memory that is held by a finalizer or a pool is freed in the second
+// collection.
 func liveHeap() float64 {
 	runtime.GC()
 	runtime.GC()

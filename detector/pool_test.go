@@ -285,7 +285,7 @@ func levelsThat(hours float64, curve func(h float64) float64) []float64 {
 	return y
 }
 
-// judgedThat returns a judgement of such levels.
+// judgedThat returns a judgement of the levels that levelsThat returns.
 func judgedThat(hours float64, curve func(h float64) float64) *judgement {
 	j := &judgement{}
 	j.window = time.Duration(hours * float64(time.Hour))
@@ -457,8 +457,8 @@ func TestPoolOfThree(t *testing.T) {
 		}
 		return list
 	}
-	// t is 17 and 35. Its 99.9 % point is 22 with two degrees of freedom and 7
-	// with four.
+	// In the two cases t is 17 and 35. The 99.9 % point of Student's t is 22
+	// with two degrees of freedom and 7 with four.
 	for _, c := range []struct {
 		apart float64
 		grows bool

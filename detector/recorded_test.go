@@ -48,8 +48,8 @@ func TestRecordedVerdicts(t *testing.T) {
 	}
 }
 
-// alikeLines compares two lines word by word; numbers may differ by a
-// thousandth.
+// alikeLines reports whether two lines agree word by word; numbers may differ
+// by a thousandth.
 func alikeLines(got, want string) bool {
 	a, b := strings.Fields(got), strings.Fields(want)
 	return slices.EqualFunc(a, b, func(x, y string) bool {

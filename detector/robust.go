@@ -64,8 +64,8 @@ const (
 type lookWindow struct {
 	minutes int
 	// need is the required growth in MB. Short windows require more, because a
-	// garbage collector's sawtooth and an opened page also grow; long windows
-	// require leakRate.
+	// garbage collector's sawtooth and an opened page also cause growth; long
+	// windows require leakRate.
 	need float64
 	// blocks is the number of levels of the window.
 	blocks int
@@ -123,9 +123,9 @@ const (
 	// stillThere is the fraction of the growth of a window that must remain in
 	// all later levels.
 	stillThere = 0.8
-	// uncached is a growth in MB, over uncachedTime, that no cache reaches.
-	// Such growth is a leak even if it ended before the run for an unknown
-	// reason.
+	// uncached is an amount of growth in MB, over uncachedTime, that no cache
+	// reaches. Such growth is a leak even if it stopped before the end of the
+	// run for an unknown reason.
 	uncached, uncachedTime = 250.0, 2 * time.Hour
 	// ratchetTime is the shortest window that is tested for lumps. A rise is at
 	// least leastRise MB and ratchetSigmas times the noise. The falls may be at

@@ -16,14 +16,16 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// bootTime is the clock of the device when a run of package scenario begins.
+// bootTime is the time on the device's clock when a run of package scenario
+// begins.
 const bootTime = 1000 * time.Second
 
 // asThree is the setup of most tests: the process is one of three, and a
 // diagnosis takes two minutes.
 var asThree = scenario.Conditions{Diagnosis: 2 * time.Minute}
 
-// watched returns one process of a scenario, watched to its end.
+// watched returns the detector of one process of a scenario, watched to its
+// end, and the transitions.
 func watched(s scenario.Scenario, seed uint64, c scenario.Conditions) (*detector.Detector, []detector.Transition) {
 	r := rand.New(rand.NewPCG(seed, 77))
 	p := s.Simulate(r)
@@ -42,8 +44,8 @@ var robustArrows = map[string][]string{
 	"jump":        {"NORMAL NORMAL", "SUSPICIOUS SUSPICIOUS", "CONFIRMING CONFIRMING", "LEAKING LEAKING"},
 }
 
-// arrowFault returns what is wrong with a transition from the given state, or
-// "" if nothing is.
+// arrowFault returns an error that says what is wrong with a transition from
+// the given state, or nil if nothing is.
 func arrowFault(step detector.Transition, from detector.State) error {
 	switch {
 	case step.From != from:
@@ -58,7 +60,7 @@ func arrowFault(step detector.Transition, from detector.State) error {
 	return nil
 }
 
-// demandFault checks the demand against the state.
+// demandFault returns an error if the demand does not match the state.
 func demandFault(w detector.Demand, s detector.State) error {
 	r := detector.RobustPolicy()
 	interval := [...]time.Duration{r.NormalInterval, r.SuspiciousInterval, r.SuspiciousInterval, r.LeakingInterval}[s]
@@ -72,7 +74,7 @@ func demandFault(w detector.Demand, s detector.State) error {
 	return fmt.Errorf("demand %+v in %v", w, s)
 }
 
-// verdictFault checks a verdict against the general rules.
+// verdictFault returns an error if a verdict violates the general rules.
 func verdictFault(v detector.Verdict) error {
 	var errs []error
 	wrong := func(bad bool, what string) {

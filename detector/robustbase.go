@@ -345,7 +345,8 @@ func (m *robustMachine) minutesApart(base *robustMachine) (levels []float64, hou
 	return levels, float64(count*each*lifeSlots) * slotTime.Hours()
 }
 
-// floorAt returns the mean of the given number of floors.
+// floorAt returns the level of floor i when each group of the given number of
+// floors is averaged into one.
 func (t *track) floorAt(i, each int) float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range t.bins[i*each : (i+1)*each] {

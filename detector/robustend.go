@@ -321,9 +321,9 @@ func noiseOf(y []float64) float64 {
 	return normalMAD * middle(changes) / math.Sqrt2
 }
 
-// splice is a track with one sudden fall (a trim, a screen that closed)
-// removed. at is the floor of the fall, fall is its height in MB, and first and
-// second are the slopes before and after it, per floor.
+// splice is a track from which one sudden fall (a trim, a screen that closed)
+// has been removed. at is the floor of the fall, fall is its height in MB, and
+// first and second are the slopes before and after it, per floor.
 type splice struct {
 	track         *track
 	at            int
@@ -429,7 +429,8 @@ const (
 	riseSigmas = 3.0
 )
 
-// highEnd returns by how much the last sixth of the levels is above the first.
+// highEnd returns by how much the last sixth of the levels is above the first
+// sixth.
 func highEnd(y []float64) float64 {
 	k := max(1, len(y)/6)
 	return median(y[len(y)-k:]) - median(y[:k])

@@ -275,7 +275,7 @@ func (m *robustMachine) fellLately(j *judgement) bool {
 func (f *finding) grows() bool { return f.low > 0 && f.growth >= leastGrowth }
 
 // settled reports whether levels that grew have been flat for a long time at
-// their end, and records this time.
+// their end, and records for how long.
 func (j *judgement) settled() bool {
 	lumps := j.ratchet >= undecidedRises || j.ratchet >= 2 && j.higher >= undecidedSteps
 	if !j.rises && j.jump == nil && !j.grows() || lumps {

@@ -8,8 +8,8 @@ import (
 
 // Sample is one reading of the fast channel.
 type Sample struct {
-	// At is the device's own clock: time since boot (/proc/uptime), so that
-	// host suspends, adb delays and clock steps cannot bend a slope.
+	// At is the time since boot on the device's own clock (/proc/uptime), so
+	// that host suspends, adb delays and clock steps cannot distort a slope.
 	At time.Duration
 	// Bytes is Pss + SwapPss, or RssAnon + VmSwap where the device reports
 	// nothing better. One series never mixes these two quantities.
@@ -52,7 +52,7 @@ func (d Dimension) String() string {
 // Breakdown is one reading of dumpsys meminfo: where the memory of a process
 // is.
 type Breakdown struct {
-	// At is the device's clock when the reading ended: time since boot.
+	// At is the time since boot on the device's clock when the reading ended.
 	At time.Duration
 	// Dim holds the eight dimensions; Total is TOTAL PSS as printed.
 	Dim [NumDimensions]Amount

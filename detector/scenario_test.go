@@ -159,7 +159,7 @@ func TestSlowestLeaks(t *testing.T) {
 	}
 }
 
-// trace reads seconds and one column in kB.
+// trace reads samples from a file: the seconds, and one column in kB.
 func trace(t *testing.T, file, column string) []Sample {
 	f, err := os.Open(file)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// A t above largestT is limited to it. The t of a perfect line is infinite,
-// which neither a tester nor JSON can read.
+// A t above largestT is replaced by largestT. The t of a perfect line is
+// infinite, which neither a tester nor JSON can read.
 const largestT = 9999
 
 // finite returns t limited to largestT.

@@ -54,7 +54,7 @@ const (
 	// leastReadings is the minimum number of readings of a dimension for
 	// fitting a line.
 	leastReadings = 4
-	// smallShare is growth in MB that is too small to be reported.
+	// smallShare is the growth in MB below which a dimension is not reported.
 	smallShare = 2.0
 )
 

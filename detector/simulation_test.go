@@ -114,7 +114,7 @@ func (s simulation) run() (*Detector, []Transition) {
 	return d, steps
 }
 
-// leakAt is when LEAKING was first reached.
+// leakAt returns when LEAKING was first reached, and the kind of the leak.
 func leakAt(steps []Transition) (time.Duration, LeakKind, bool) {
 	for _, t := range steps {
 		if t.To == Leaking {

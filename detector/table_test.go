@@ -21,7 +21,7 @@ type player struct {
 	steps []Transition
 }
 
-// play starts at an hour of uptime with 260 MB.
+// play returns a player that starts at an hour of uptime with 260 MB.
 func play(change func(*articleRules)) *player {
 	return &player{d: articleDetector(change), t: time.Hour, level: 260, java: 60}
 }
@@ -62,8 +62,8 @@ func (p *player) sample() {
 	p.keep(p.d.AddSample(Sample{At: p.t, Bytes: int64((p.level + float64(p.n%2*2-1)) * MB)}))
 }
 
-// breakdown returns a breakdown in which everything above the first 200 MB is
-// Java heap, with additional EGL memory.
+// breakdown adds a breakdown in which everything above the first 200 MB is Java
+// heap, with additional EGL memory.
 func (p *player) breakdown(egl float64) {
 	wobble := float64(p.n % 2)
 	b := Breakdown{At: p.t, EGL: known.Of(int64(egl * MB))}

@@ -27,7 +27,7 @@ const (
 // axis is the time axis that all tracks of a process share: slots of 30 s since
 // the process was first seen, and floors of binSlots each.
 type axis struct {
-	// origin is the device's clock at the start of slot 0.
+	// origin is the time on the device's clock at the start of slot 0.
 	origin time.Duration
 	// closed is the number of complete slots; binned is the number of floors.
 	closed, binned int
@@ -39,7 +39,7 @@ func newAxis(origin time.Duration) axis { return axis{origin: origin, binSlots: 
 // slot returns the number of the slot that contains a time.
 func (a *axis) slot(at time.Duration) int { return int((at - a.origin) / slotTime) }
 
-// at returns the device's clock at the end of the closed slots.
+// at returns the time on the device's clock at the end of the closed slots.
 func (a *axis) at() time.Duration { return a.origin + time.Duration(a.closed)*slotTime }
 
 // length returns the time that the closed slots cover.
@@ -120,7 +120,7 @@ func (t *track) closeSlot(i int) {
 	t.sum, t.n = 0, 0
 }
 
-// closeBin makes a floor of the slots before slot end.
+// closeBin adds a floor for the given number of slots before slot end.
 func (t *track) closeBin(end, slots int) {
 	var scratch [largestBin]float64
 	if t.values == 0 {
@@ -134,14 +134,14 @@ func (t *track) closeBin(end, slots int) {
 	t.bins = append(t.bins, float32(v))
 }
 
-// slots returns the last slots before slot end, with NaN for holes.
+// slots returns the last n slots before slot end, with NaN for holes.
 func (t *track) slots(end, n int) []float32 {
 	n = min(n, end, ringSlots)
 	to := (end-1)%ringSlots + 1 + ringSlots
 	return t.ring[to-n : to]
 }
 
-// recent appends the values of the last slots before slot end, without the
+// recent appends the values of the last n slots before slot end, without the
 // holes.
 func (t *track) recent(dst []float64, end, n int) []float64 {
 	return appendKnown(dst, t.slots(end, n))
@@ -198,7 +198,7 @@ func levelOf(values []float64) (float64, bool) {
 	return meanOf(values[cut : n-cut]), true
 }
 
-// levelOr returns levelOf, or NaN for an empty list.
+// levelOr returns the result of levelOf, or NaN for an empty list.
 func levelOr(values []float64) float64 {
 	if v, ok := levelOf(values); ok {
 		return v

@@ -133,8 +133,8 @@ func (p *tape) close() {
 	p.gone += before - m.axis.closed
 }
 
-// same compares in MB: a float32 keeps seven digits of the sum that a test
-// computes.
+// same reports whether two levels in MB are equal: a float32 keeps seven digits
+// of the sum that a test computes.
 func same(a, b float64) bool {
 	return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 0.01
 }
@@ -229,7 +229,8 @@ func columnOf(n int, f func(i int) float64) []float64 {
 	return c
 }
 
-// bridged finds the neighbors of each hole.
+// bridged returns the expected result of bridge: it finds the neighbors of each
+// hole.
 func bridged(v []float64) []float64 {
 	seek := func(i, step int) int {
 		for ; i >= 0 && i < len(v); i += step {

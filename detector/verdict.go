@@ -122,7 +122,7 @@ type Demand struct {
 
 // Mark is a point on the time axis that has a meaning for the workload.
 type Mark struct {
-	// At is the device's clock: time since boot.
+	// At is the time since boot on the device's clock.
 	At time.Duration
 	// Text names the mark. Marks that differ only in their digits ("loop 1",
 	// "loop 2") begin the loops of one series. "gc", in upper or lower case,
@@ -133,7 +133,7 @@ type Mark struct {
 // Look is the result of one look of policy "robust" at one series, for users
 // who want to know the reason for a verdict.
 type Look struct {
-	// At is the device's clock: time since boot.
+	// At is the time since boot on the device's clock.
 	At time.Duration
 	// Series is "memory" for the total, or the name of a dimension.
 	Series string
@@ -147,7 +147,7 @@ type Look struct {
 
 // Transition is one step of the machine.
 type Transition struct {
-	// At is the device's clock: time since boot.
+	// At is the time since boot on the device's clock.
 	At       time.Duration
 	From, To State
 	Kind     LeakKind
@@ -219,7 +219,7 @@ type Share struct {
 
 // Jump is a sudden rise, reported immediately. It is not a leak by itself.
 type Jump struct {
-	// At is the device's clock: time since boot.
+	// At is the time since boot on the device's clock.
 	At time.Duration
 	// Bytes is the height above the floor of the minutes before the jump.
 	Bytes int64

@@ -43,8 +43,9 @@ func TestReportOfCompleteRun(t *testing.T) {
 	})
 }
 
-// killedRun returns the directory of a run that was killed after it had
-// collected one heap dump, not yet analyzed, and while it was pulling another.
+// killedRun returns the directory of a run that was killed, and its two heap
+// dumps: one that was collected but not yet analyzed, and one that was still
+// being pulled.
 func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -698,8 +698,8 @@ func (w watched) assertNativeRows(t *testing.T) {
 // machine.
 const awaiting = `await() { until [ "$(grep -c "\"event\":\"$1\"" "$LEAKGATE_RUN/samples.ndjson")" -ge "$2" ]; do sleep 0.1; done; }`
 
-// marking is a run whose workload marks its loops; each of two processes is
-// dumped at each mark.
+// marking is the configuration of a run whose workload marks its loops; each of
+// two processes is dumped at each mark.
 const marking = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -714,7 +714,8 @@ workload:
 diagnose: { dump: at_marks }
 `
 
-// ending is a short run at whose end two processes are dumped.
+// ending is the configuration of a short run at whose end two processes are
+// dumped.
 const ending = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }

@@ -99,7 +99,7 @@ func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prep
 	s, err := g.settingsOf(c, cfg)
 	if err == nil {
 		defer s.close()
-		// An error of the baseline must be reported before the run rather than
+		// An error in the baseline must be reported before the run rather than
 		// after it.
 		var b *gate.Baseline
 		if b, err = s.load(ctx); err == nil && cfg.Gate.AbortOnFail {

@@ -135,8 +135,8 @@ func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 }
 
 // The paths in a report are relative to the run directory, which the last line
-// names: either the given directory or the new one. The JSON on stdout does not
-// contain the directory.
+// names: either the given directory or a newly created one. The JSON on stdout
+// does not contain the directory.
 func TestWatchNamesItsDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
@@ -311,7 +311,7 @@ func TestPolicyOfTheFile(t *testing.T) {
 	}
 }
 
-// Phones before Android 7 do not have the shell protocol: both outputs are
+// Phones before Android 7 do not have the shell protocol: stdout and stderr are
 // mixed, line ends are those of a terminal and the exit code comes after a
 // marker.
 func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {

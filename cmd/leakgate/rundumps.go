@@ -16,10 +16,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// runSides returns the summary or heap dump of one process in each of two run
-// directories. It uses the one from the end of the run if it exists, otherwise
-// the last one. The process need not be named if exactly one process has dumps
-// in both runs.
+// runSides returns the path of the summary or heap dump of one process in each
+// of two run directories. It uses the one from the end of the run if it exists,
+// otherwise the last one. The process need not be named if exactly one process
+// has dumps in both runs.
 func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	var of [2]map[string]string
 	for i, dir := range []string{base, head} {
@@ -62,8 +62,8 @@ func (f *diffFlags) noDump(dir string) error {
 		text.Printable(dir))
 }
 
-// noRun returns a hint that says what to name instead of a directory without a
-// run.json: the heap dumps that `leakgate diagnose` has written there, or the
+// noRun returns an error that says what to name instead of a directory without
+// a run.json: the heap dumps that `leakgate diagnose` has written there, or the
 // same run after `leakgate report` has finished it.
 func noRun(dir string) error {
 	const what = "%s is a directory without a run.json: name two heap dumps"

@@ -13,8 +13,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// gated returns a run with rules and a baseline that opens the screens listed
-// in a file on the device; marks end the loops.
+// gated returns the configuration of a run with the given rules and a baseline.
+// The run opens the screens listed in a file on the device; marks end the
+// loops.
 func gated(more string) string {
 	return fmt.Sprintf(`version: 1
 app: { package: com.cart, processes: [com.cart] }

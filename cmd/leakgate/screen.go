@@ -62,8 +62,8 @@ func newScreen(c console, o monitor.Options) *screen {
 	}
 }
 
-// terminalWidth returns the current width of the terminal that w writes to, 0
-// if w is not a terminal.
+// terminalWidth returns a function that returns the current width of the
+// terminal that w writes to, or 0 if w is not a terminal.
 func terminalWidth(w io.Writer) func() int {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -221,7 +221,7 @@ func evidenceWords(v detector.Verdict) string {
 // be hard to understand in a list of events.
 var shownEvents = map[string]string{"diagnose": "saved", "diagnosed": "diagnosis", "missed": "short gap"}
 
-// event returns one printable line, whatever the event contains.
+// event formats an event as one printable line, whatever the event contains.
 func (s textContext) event(e record.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s ", text.Span(e.T))

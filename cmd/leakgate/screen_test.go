@@ -230,8 +230,8 @@ func TestEventNameIsPrintedOnce(t *testing.T) {
 	}
 }
 
-// replay returns a terminal that supports the two control sequences that the
-// screen uses.
+// replay returns the lines that a terminal shows after this output. It supports
+// the two control sequences that the screen uses.
 func replay(t *testing.T, text string) []string {
 	t.Helper()
 	var lines []string

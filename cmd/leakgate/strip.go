@@ -94,8 +94,8 @@ func distinct(in, out string) error {
 	return nil
 }
 
-// writable checks that OUT can be written, before the program spends minutes on
-// reading a dump.
+// writable returns an error if OUT cannot be written, before the program spends
+// minutes on reading a dump.
 func (f *stripFlags) writable(c console, out string) error {
 	if out == "-" {
 		return f.streamable(c)
@@ -123,7 +123,7 @@ func (f *stripFlags) writable(c console, out string) error {
 	return nil
 }
 
-// streamable reports whether a dump can go to standard output.
+// streamable returns an error if the dump cannot go to standard output.
 func (f *stripFlags) streamable(c console) error {
 	if f.asJSON {
 		return errors.New("--json: the dump goes to standard output; name a file as OUT")

@@ -256,7 +256,8 @@ func TestStripKeepsConcurrentFile(t *testing.T) {
 	only(t, dir, "out.hprof")
 }
 
-// readerFunc calls a function before its first byte is read.
+// readerFunc returns a reader that calls a function before its first byte is
+// read.
 func readerFunc(before func(), data []byte) *triggered {
 	return &triggered{before: before, Reader: bytes.NewReader(data)}
 }

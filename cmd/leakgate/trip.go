@@ -33,7 +33,7 @@ places that accumulate objects.
 
 COMMAND is a scenario that ends where it began: it opens the cart and comes back. It must
 not end the process. It runs twice as a warm-up, then up to --loops times; after every
-two loops, leakgate waits until the app has settled, and takes a reading. The trip ends
+two loops, leakgate waits until the app is idle, and takes a reading. The trip ends
 early once nothing grows any more. Caches that fill and one-time initialization are not
 leaks; growth by the same amount with every loop is.
 
@@ -109,7 +109,7 @@ func (f *tripFlags) trip(c console, args []string) int {
 	}
 	p.options.Dir, p.options.Tool, p.options.ForceStop = f.folder(c, c.verb), "leakgate "+version(), hurry
 	p.options.Sampling = f.sampling()
-	p.options.Collect = monitor.CollectNever // a trip counts objects between its loops, when the app has settled
+	p.options.Collect = monitor.CollectNever // a trip counts objects between its loops, when the app is idle
 	p.options.Respond, p.options.Patterns, p.options.Policy = &respond, patterns, detector.DefaultPolicy()
 	// The current directory may not be a checkout of the app, so git is not
 	// used.

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// twelveMinutes is a run of a pull request: 24 loops of half a minute, each
-// with a mark.
+// twelveMinutes is the configuration of a run for a pull request: 24 loops of
+// half a minute, each with a mark.
 const twelveMinutes = `version: 1
 app: { package: com.shop, processes: [com.shop] }
 workload:

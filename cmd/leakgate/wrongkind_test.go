@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// kinds returns files of each kind that leakgate recognizes, with the error
-// message of a command that expects another kind.
+// kinds returns the path of a file of each kind that leakgate recognizes, with
+// the error message of a command that expects another kind.
 func kinds(t *testing.T) map[string]struct{ path, says string } {
 	t.Helper()
 	dir := t.TempDir()
