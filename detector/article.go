@@ -180,8 +180,8 @@ func (d *articleMachine) confirmationExpired() (string, bool) {
 	return "not confirmed within " + minutesText(d.a.confirmingMax) + ": " + d.refusalText(), true
 }
 
-// floorRoom is the number of floors that fit on the stack: those of 160 minutes
-// in the article's segments. More floors cost an allocation.
+// floorRoom is the number of floors that fit on the stack, enough for 160
+// minutes with the article's segments. More floors cost an allocation.
 type floorRoom [32]trend.Floor
 
 // currentFloors appends to dst the floors of the complete segments since

@@ -173,8 +173,8 @@ func TestEachJumpStays(t *testing.T) {
 	}
 }
 
-// TestNoiseIsNotAJump checks that noise of 50 MB jumps in at most one of a
-// hundred runs of 8 h, however slow it is.
+// TestNoiseIsNotAJump checks that noise of 50 MB causes jumps in at most one of
+// a hundred runs of 8 h, however slow it is.
 func TestNoiseIsNotAJump(t *testing.T) {
 	const runs = 100
 	for _, rho := range []float64{0, 0.7, 0.9, 0.97} {

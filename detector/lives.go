@@ -94,8 +94,8 @@ const (
 	// lifeLevels is the largest number of levels of one life; each level covers
 	// lifeSlots slots.
 	lifeLevels, lifeSlots = 120, 2
-	// Lives can be judged together if there are at least leastLives of at least
-	// leastLife minutes.
+	// Lives can be judged together if at least leastLives of them last
+	// leastLife minutes or longer.
 	leastLives, leastLife = 3, 4
 	// lifeSkip is the fraction of each life that counts as its launch, at most
 	// lifeLaunch minutes.
@@ -103,8 +103,8 @@ const (
 	// For lives of lateLife minutes and more, the part after lateSkip is judged
 	// as well; for lives of longLife minutes, only that part is judged.
 	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
-	// latePace is the minimum pace of a later part, and warmPace that of lives
-	// that warm up. Both must be reached with 95 % certainty.
+	// latePace is the minimum pace of a later part, and warmPace the minimum
+	// pace of lives that warm up. Both must be reached with 95 % certainty.
 	latePace, warmPace = 0.7, 0.8
 	// lifePace is the minimum rate of the second half of the lives relative to
 	// the first half, because a warm-up slows down. The test for slowing down

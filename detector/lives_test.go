@@ -243,9 +243,9 @@ func errorsOf(list ...error) error {
 	return nil
 }
 
-// TestLivesOfALeak checks that the rate of lives that grow evenly is that of
-// the leak, and that its kind is that of the dimension. Lives that slow down
-// stay undecided.
+// TestLivesOfALeak checks that lives that grow evenly yield the rate of the
+// leak, and that its kind is that of the growing dimension. Lives that slow
+// down stay undecided.
 func TestLivesOfALeak(t *testing.T) {
 	line := func(i int, age float64) float64 { return 200 + 4*age + rippled(i, age) }
 	curve := func(i int, age float64) float64 { return 200 + 60*(1-math.Exp(-age/5)) + rippled(i, age) }

@@ -237,8 +237,8 @@ func (a *aligned) raise(mb float64) {
 }
 
 // covered reports whether loops from one slot to another represent the stretch:
-// they cover at least half of it, and they end within an eighth of its length
-// before its end or before the end of the workload.
+// the loops cover at least half of the stretch, and end at most an eighth of
+// its length before its end or before the end of the workload.
 func (m *robustMachine) covered(from, to int) bool {
 	end := m.axis.closed
 	if m.workEnd > 0 {

@@ -112,8 +112,8 @@ func (s *suite) until(end time.Duration) *suite {
 
 func (s *suite) loops() *loops { return &s.d.machine.(*robustMachine).loops }
 
-// each returns a function that returns the mark at a time: there is one at the
-// beginning of each loop of the given length, counted from 1.
+// each returns a function that returns the mark at a time: there is a mark at
+// the beginning of each loop of the given length, counted from 1.
 func each(length time.Duration) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if at%length != 0 {
@@ -479,8 +479,8 @@ func TestMarksOutOfPlace(t *testing.T) {
 // minute after it.
 func TestCollections(t *testing.T) {
 	const length = 10 * time.Minute
-	// For ten minutes garbage accumulates, which is collected at each mark, on
-	// top of live memory that grows.
+	// Garbage accumulates for ten minutes at a time, until it is collected at a
+	// mark, on top of live memory that grows.
 	level := func(at time.Duration) float64 {
 		return 300 + 12*float64(at/length) + 15*(at%length).Minutes()
 	}
@@ -541,7 +541,8 @@ func TestLoopsOfAMonth(t *testing.T) {
 	}()
 	s := newSuite(flat, each(length))
 	for s.until(31 * day); s.at < 36*day; {
-		// Levels are merged when there are many, so they are counted in loops.
+		// Levels are merged when there are many, so the test counts the loops
+		// that they cover.
 		count := func() int { f := s.loops().floors; return len(f.levels)*f.each + f.n }
 		before, gone := count(), s.d.machine.(*robustMachine).axis.origin > 0
 		if s.until(s.at + day); count() != before+6 {

@@ -344,8 +344,8 @@ func TestSettledRules(t *testing.T) {
 	}
 }
 
-// TestGaveBack checks that at most a quarter of the growth remains if memory
-// was given back.
+// TestGaveBack checks that memory was given back only if at most a quarter of
+// the growth remains.
 func TestGaveBack(t *testing.T) {
 	back := func(to float64) func(float64) float64 {
 		return func(h float64) float64 {
@@ -547,8 +547,8 @@ func TestMinutes(t *testing.T) {
 	}
 }
 
-// TestCausesOfLives checks that a cause belongs to the life of its time,
-// whether it is reported before its restart or after the next one began.
+// TestCausesOfLives checks that a cause belongs to the life that ended at its
+// time, whether it is reported before the restart or after the next life began.
 func TestCausesOfLives(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	live := func(from, to time.Duration) {

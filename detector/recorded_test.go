@@ -20,8 +20,8 @@ import (
 var update = flag.Bool("update", false, "rewrite testdata/verdicts.txt; review the difference")
 
 // TestRecordedVerdicts compares the numbers of many verdicts with reviewed
-// numbers, to a thousandth. It shows which other verdicts a change of a rule
-// affects.
+// numbers, to a thousandth. The test shows which other verdicts a change of a
+// rule affects.
 func TestRecordedVerdicts(t *testing.T) {
 	lines := recordedVerdicts(t)
 	const page = "testdata/verdicts.txt"

@@ -175,8 +175,8 @@ func TestRelapseIsDiagnosed(t *testing.T) {
 	for _, at := range r.asked {
 		lives = append(lives, fmt.Sprintf("%.0f", float64(at-from)/float64(10*time.Minute+20*time.Second)))
 	}
-	// Each alarm comes about 7.5 min after its life began, so 30 min later is
-	// in the third life after that.
+	// Each alarm comes about 7.5 min after its life began, so the cooldown of
+	// 30 min ends in the third life after that.
 	if got := strings.Join(lives, " "); got != "1 4 7" {
 		t.Errorf("diagnosed in lives %s, want 1 4 7", got)
 	}

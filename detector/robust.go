@@ -16,11 +16,11 @@ const (
 	// significant; if it is too large, leaks are found later. Calibrated.
 	noiseRaise = 1.0
 	// pooledRaise is the same as noiseRaise if the noise is known from more
-	// than the window.
+	// data than the window.
 	pooledRaise = 1.5
-	// pooledWindows is the number of windows before the present one that show
-	// how the noise is correlated. They are used for windows up to
-	// pooledMinutes, which are too short to show it themselves.
+	// pooledWindows is the number of windows before the present one from which
+	// the correlation of the noise is measured. They are used for windows up to
+	// pooledMinutes, which are too short to show the correlation themselves.
 	pooledWindows, pooledMinutes = 3, 60
 	// lineBetter is the minimum difference of the BIC by which a line (or a
 	// line after a flat part) must be better than each other shape. 2 is
@@ -36,9 +36,9 @@ const (
 	// steps. threeStepsCost is added to the BIC of three steps, because their
 	// positions were searched.
 	keepSteps, threeStepsCost = 4.0, 3.0
-	// A better curve does not matter if the rise is at least steadyT
-	// significant and the pace of the last quarter is at least steadyPace of
-	// the pace of the second quarter.
+	// A curve that fits better does not matter if the t of the rise is at least
+	// steadyT and the pace of the last quarter is at least steadyPace of the
+	// pace of the second quarter.
 	steadyT, steadyPace = 30.0, 0.85
 	// The end must be above every level from before the window by recordPart of
 	// the growth, and by recordSigmas times the earlier variation of the level.
@@ -52,7 +52,7 @@ const (
 	// floors, because a warm-up slows down. Windows up to pooledMinutes have
 	// too few floors for this test.
 	pacePart, paceSigmas, paceShortSigmas = 0.5, 0.85, 0.4
-	// shortProof is the factor by which the required growth is larger at the
+	// shortProof is the factor by which the required growth is raised at the
 	// third look, in windows up to shortMinutes. By then the rise of a wave is
 	// over.
 	shortProof, shortMinutes = 1.15, 40
@@ -98,8 +98,9 @@ const (
 	// shortGrowth MB minus hourGrowth per hour, because warm-ups and caches of
 	// 100 MB and more grow like a leak for an hour or two.
 	leastGrowth, shortGrowth, hourGrowth = 20.0, 140.0, 20.0
-	// leastPace is the minimum growth of the last quarter, and leastStart that
-	// of the second quarter compared with the first, relative to an even rise.
+	// leastPace is the minimum rise from the third quarter to the last, and
+	// leastStart the minimum rise from the first quarter to the second,
+	// relative to an even rise.
 	leastPace, leastStart = 0.4, 0.15
 	// A single rise may account for at most largestRise of the growth, and two
 	// rises together for one and a half times as much. If they account for

@@ -906,8 +906,8 @@ func TestOnLook(t *testing.T) {
 			if strings.HasSuffix(step.Rule, " look") && !fired[step.At] {
 				t.Errorf("%s: no look fired for %+v", s.Name, step)
 			}
-			// The numbers of a transition are those of a look; a slower growth
-			// afterwards is only known later.
+			// The numbers of a transition are those of the look that caused it;
+			// slower growth afterwards becomes known only later.
 			seen := func(l detector.Look) bool {
 				return l.At == step.At && strings.HasPrefix(step.Because, strings.TrimSuffix(l.Text, "shows a leak"))
 			}

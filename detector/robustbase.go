@@ -15,7 +15,7 @@ const (
 	// A difference whose t reaches undecidedT is never a pass.
 	undecidedT = 2.0
 	// A base run has the same leak if its rate is at least matchingPart of the
-	// rate.
+	// rate of this run.
 	matchingPart = 0.5
 	// With at least runsForSpread base runs it is known how much runs of one
 	// build differ. A difference must exceed this spread with probability

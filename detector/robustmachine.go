@@ -62,8 +62,8 @@ type robustMachine struct {
 	now, epoch                time.Duration
 	started                   bool
 	lastSample, lastBreakdown known.Duration
-	// previous is the time of the latest sample; rhythm is the time between it
-	// and the one before.
+	// previous is the time of the latest sample; rhythm is the time between
+	// that sample and the one before it.
 	previous, rhythm time.Duration
 	// latest is the total of the latest sample in MB.
 	latest                        float64
@@ -246,7 +246,7 @@ func (m *robustMachine) closeSlot() []Transition {
 	return m.observe()
 }
 
-// compact halves the floors when they are full.
+// compact halves the number of floors when there is no room for more.
 func (m *robustMachine) compact() {
 	if m.axis.binned < maxBins {
 		return

@@ -46,8 +46,8 @@ const (
 	leadingShare = 0.6
 	// graphicsCertainty and graphicsErrors are the certainty that a leak of
 	// graphics memory requires, and the number of standard errors that its
-	// growth must reach. They are strict because diagnostics of graphics memory
-	// show no other memory.
+	// growth must reach. They are strict because a diagnosis of graphics memory
+	// does not cover other memory.
 	graphicsCertainty, graphicsErrors = 0.99, 6.0
 	// graphicsGrowth is the minimum growth of graphics memory in MB.
 	graphicsGrowth = 2 * leastGrowth

@@ -218,7 +218,7 @@ func checkShares(t *testing.T, v Verdict, rates map[Dimension]float64) {
 
 // TestGraphicsNeedCertainty checks that a leak of graphics memory is named only
 // if it has grown enough and certainly more than the next dimension, because
-// its diagnostics show no other memory.
+// its diagnosis does not cover other memory.
 func TestGraphicsNeedCertainty(t *testing.T) {
 	full := shares{certainty: 1, readings: 100, graphicsT: 100}
 	full.list = []Share{{Dimension: Graphics, Growth: 1000 * MB}}

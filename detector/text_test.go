@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Words are parsed back to their values, and any other word is an error, so
-// that an invalid verdict is never accepted.
+// The words of states, kinds and gates are parsed back to their values, and any
+// other word is an error, so that an invalid verdict is never accepted.
 func TestWordsOfAVerdict(t *testing.T) {
 	type words struct {
 		State State

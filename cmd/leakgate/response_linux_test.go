@@ -46,8 +46,8 @@ const (
 // watched is the result of a run.
 type watched struct {
 	record.Run
-	// dir is the run directory, text the output of the run and exit its exit
-	// code.
+	// dir is the run directory; text and exit are the output and the exit code
+	// of the run.
 	dir, text string
 	exit      int
 	samples   []record.Sample

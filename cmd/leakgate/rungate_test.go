@@ -112,7 +112,7 @@ func TestRunAbortsOnFail(t *testing.T) {
 	})
 }
 
-// push writes a file on a phone.
+// push writes a file to a phone.
 func push(t *testing.T, phone attached, content, path string) {
 	t.Helper()
 	client, err := adb.NewClient(adb.Options{Dial: phone.dial})

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// If a run cannot reach a verdict, a warning is printed before it starts. With
-// --strict, the run is rejected.
+// If a run cannot reach a verdict, a warning is printed before it starts; a
+// strict run is rejected.
 func TestRunWithoutVerdictIsAnnounced(t *testing.T) {
 	const why = "nothing can be judged: the run ends after 12m, and a trend needs 30m: run for 30m or longer, or " +
 		"dump heaps at marks (`diagnose.dump: at_marks`)"

@@ -26,7 +26,7 @@ func notADirectory(path string) error {
 	return err
 }
 
-// identify describes the file at path, "" if it is unknown.
+// identify describes the file at path, or returns "" if its type is unknown.
 func identify(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() { // a pipe would block until it has a writer
