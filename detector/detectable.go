@@ -12,8 +12,9 @@ const (
 	// The rates of the leaks that are tried are between slowestTried and
 	// fastestTried, in MB/h. rateStep is the factor between two adjacent rates.
 	slowestTried, fastestTried, rateStep = 1.0, 1 << 15, 1.1892071150027210667 // the fourth root of 2
-	// fasterFound is the number of faster leaks that must be found as well,
-	// because whether a leak is found does not depend on its rate alone.
+	// fasterFound is the number of adjacent rates, starting with the slowest,
+	// that must be found, because whether a leak is found does not depend on
+	// its rate alone.
 	fasterFound = 3
 	// detectableSafety is a factor: a leak that is this many times as fast as
 	// the slowest leak found in this run is found in 95 of 100 other runs,
@@ -95,8 +96,7 @@ func (r *detectableCache) is(m *robustMachine, g Gate) bool {
 // detectableWindow is one part of the stretch; leaks are added to its levels.
 type detectableWindow struct {
 	finding
-	// lowest is the lowest level in MB after the end of a part that ends early;
-	// at is the time of that level, in hours after this end.
+	// lowest is the lowest level in MB after the end of a part that ends early.
 	lowest float64
 	// unexplained reports whether the reason for the early end is unknown.
 	unexplained bool
@@ -174,9 +174,9 @@ func (w *detectableWindow) finds(f *finding, rate float64, from time.Duration, f
 	return true
 }
 
-// slowestFound returns the slowest rate in MB/h such that it and all faster
-// rates are found. It searches in steps from a guess. The result is infinite if
-// even the fastest rate is not found.
+// slowestFound returns the slowest rate in MB/h such that it and the next
+// faster rates, fasterFound in all, are found. It searches in steps from a
+// guess. The result is infinite if even the fastest rate is not found.
 func slowestFound(guess float64, found func(float64) bool) float64 {
 	steps := int(math.Round(math.Log(fastestTried/slowestTried) / math.Log(rateStep)))
 	rate := func(i int) float64 { return slowestTried * math.Pow(rateStep, float64(i)) }

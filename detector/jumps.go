@@ -86,7 +86,8 @@ func (j *jumps) rising(at time.Duration) bool {
 	return len(j.list) > j.settled && at-j.list[len(j.list)-1].At < 2*firstBin*slotTime
 }
 
-// settle decides whether the latest jump has stayed, half an hour after it.
+// settle decides, for each jump that is half an hour old, whether it has
+// stayed.
 func (j *jumps) settle(at time.Duration) {
 	for i := range j.list {
 		if x := &j.list[i]; i >= j.settled && at-x.At >= jumpStays {

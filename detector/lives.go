@@ -187,9 +187,9 @@ func (l *lives) end(m *robustMachine) {
 	}
 }
 
-// death adds the cause of an end. If the present life began before that time,
-// its restart is still to come; otherwise the cause belongs to the life that
-// ended at that time, if it was ever sampled.
+// death records the cause of a death. If the present life began before that
+// time, its restart is still to come; otherwise the cause belongs to the life
+// that ended at that time, if it was ever sampled.
 func (m *robustMachine) death(at time.Duration, c Cause) {
 	l := &m.lives
 	if c > Rebooted {
@@ -303,7 +303,7 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 	return p, true
 }
 
-// hours returns the time in which the growth happened.
+// hours returns the length of the judged part in hours.
 func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 
 // surely reports whether the second half grows at least at the given pace

@@ -102,7 +102,8 @@ func (l *loops) shift(gone int) {
 	}
 }
 
-// familyOf returns the name of a mark without its digits.
+// familyOf returns the name of a mark in lower case, without its digits and
+// truncated to maxFamily bytes.
 func familyOf(text string) string {
 	folded := func(r rune) bool { return r >= utf8.RuneSelf || unicode.IsDigit(r) || unicode.IsUpper(r) }
 	if len(text) <= maxFamily && !strings.ContainsFunc(text, folded) {
@@ -201,7 +202,7 @@ func (l *loops) close(m *robustMachine) {
 // judged returns the levels by loops or after collections, at most endBlocks,
 // and the hours that they cover. name describes the kind of levels. ok is false
 // if the run must be judged by time because it has fewer than leastLoops loops,
-// or because the loops cover less than half of it.
+// or because the loops do not represent it (see covered).
 func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name string, ok bool) {
 	for _, c := range []struct {
 		a     *aligned

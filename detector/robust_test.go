@@ -462,7 +462,7 @@ func warningText(v detector.Verdict) string {
 // TestCooldown checks that a second leak within 30 min of a diagnosis is
 // reported, without requesting a second diagnosis.
 func TestCooldown(t *testing.T) {
-	// The second leak is LEAKING 25 min after the restart.
+	// The second leak leads to LEAKING 25 min after the restart.
 	for rest, want := range map[time.Duration]detector.LeakKind{
 		0: detector.None, 4 * time.Minute: detector.None, 6 * time.Minute: detector.Java,
 		20 * time.Minute: detector.Java,
@@ -537,7 +537,7 @@ func TestHoles(t *testing.T) {
 }
 
 // TestHoleIsNoEvidence checks that a process that grows in a straight line
-// before and after a hole does not go back a state.
+// before and after a hole does not return to a lower state.
 func TestHoleIsNoEvidence(t *testing.T) {
 	for _, minutes := range []int{5, 10, 20, 29} {
 		for _, from := range []int{16, 17, 21, 22, 26, 60, 61} {
@@ -838,7 +838,8 @@ func TestStretches(t *testing.T) {
 	}
 }
 
-// TestSetFamilySize checks that a larger family never causes an alarm.
+// TestSetFamilySize checks that a larger family never causes an additional
+// alarm.
 func TestSetFamilySize(t *testing.T) {
 	alone, together := 0, 0
 	for i, s := range slices.Concat(lively(8), scenario.Leaks(0, 2)) {

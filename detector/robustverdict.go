@@ -22,7 +22,7 @@ type judgement struct {
 	length time.Duration
 	// flat is how long the levels have been flat at the end, if they settled.
 	flat time.Duration
-	// jump is the latest jump of which at least half remains.
+	// jump is the largest jump of the stretch of which at least half remains.
 	jump *Jump
 	// lives is the number of lives judged together; 0 for a stretch.
 	lives int
@@ -43,7 +43,7 @@ type past struct {
 	// watched is the total length of all stretches; judged is the total length
 	// of those that were long enough.
 	watched, judged time.Duration
-	// quiet is the longest stretch that passed or settled.
+	// quiet is the length of the longest stretch that passed or settled.
 	quiet time.Duration
 }
 
