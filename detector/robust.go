@@ -49,8 +49,8 @@ const (
 	explained = 0.675
 	// By the third look, memory must have grown by pacePart of the growth that
 	// the first look predicted, minus paceSigmas times the variation of the
-	// floors, because a warm-up slows down. Windows up to pooledMinutes have
-	// too few floors for this test.
+	// floors, because a warm-up slows down. paceShortSigmas replaces paceSigmas
+	// for windows up to pooledMinutes.
 	pacePart, paceSigmas, paceShortSigmas = 0.5, 0.85, 0.4
 	// shortProof is the factor by which the required growth is raised at the
 	// third look, in windows up to shortMinutes. By then the rise of a wave is

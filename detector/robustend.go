@@ -282,8 +282,9 @@ func (f *finding) interval(y []float64, each float64) {
 
 // ratchet counts the rises of a series that rises in steps and hardly ever
 // falls, such as that of an activity that keeps its pictures each time it is
-// opened. Adjacent rises count as one. The count is 0 if the falls exceed a
-// tenth of the rises. even reports whether each third of the series has a rise.
+// opened. Adjacent rises count as one. The count is 0 if the falls exceed
+// ratchetFalls of the rises, or if less than ratchetKept of the rises remains
+// at the end. even reports whether each third of the series has a rise.
 func ratchet(y []float64) (rises int, even bool) {
 	noise := max(leastRise, ratchetSigmas*math.Sqrt2*noiseOf(y))
 	var thirds [3]int

@@ -138,8 +138,8 @@ func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
 const dimensionMinutes = 60
 
 // ending returns the stretch of the given number of slots that ends now, and
-// the number of blocks to divide it into. It uses floors where they are fine
-// enough, and slots otherwise.
+// the number of blocks to divide it into. It uses slots if floors would be too
+// coarse and the ring is long enough, and floors otherwise.
 func (m *robustMachine) ending(slots, blocks int, floors bool) (stretch, int) {
 	bins := slots / m.axis.binSlots
 	if !floors && bins < blocks && slots <= ringSlots {
@@ -290,8 +290,9 @@ func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) 
 	return median(y[n-n/4:])-median(y[:n/4]) < growth/4
 }
 
-// shapeOf reports whether a line, or a line after a flat part, describes the
-// levels better than every shape that is not a leak.
+// shapeOf returns fires if a line, or a line after a flat part, describes the
+// levels better than every shape that is not a leak. Otherwise it returns the
+// reason why the window shows no leak.
 func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	shapes := trend.FitShapes(y)
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))
@@ -328,8 +329,8 @@ func stepsBIC(s trend.Shapes) float64 {
 	return min(s.BIC(s.Step, 3), s.BIC(s.TwoSteps, 5), s.BIC(s.ThreeSteps, 7)+threeStepsCost)
 }
 
-// keepsPace reports whether the floors since the first look have grown as that
-// look predicted. Missing floors do not count as slower growth.
+// keepsPace reports whether the latest floors rise as fast as the first look
+// predicted, within their noise. Missing floors do not count as slower growth.
 func (m *robustMachine) keepsPace(t *track) bool {
 	n := len(t.bins)
 	if n < 5 || m.axis.binSlots != firstBin {
