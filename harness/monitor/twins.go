@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 )
 
-// twins numbers processes with the same user and name.
+// twins numbers processes with the same Android user and name.
 type twins struct {
 	*port
 	// seen holds the device time at which a scan first found an unwatched
@@ -17,12 +17,12 @@ type twins struct {
 	seen map[capture.Process]time.Duration
 }
 
-// number numbers the processes with the same user and name that run at the same
-// time, which gives each its own series. A process keeps its number as long as
-// it lives. The next process with the same name gets a free number, preferably
-// that of a process with the same uid. If a process with the same name is
-// already running, the new one must be seen twice, because a life that is about
-// to end is not a twin.
+// number numbers the processes with the same Android user and name that run at
+// the same time, which gives each its own series. A process keeps its number as
+// long as it lives. The next process with the same name gets a free number,
+// preferably that of a process with the same UID. If a process with the same
+// name is already running, the new one must be seen twice, because a life that
+// is about to end is not a twin.
 func (t *twins) number(found capture.Found) []capture.Process {
 	t.forgetUnseen(found)
 	var out []capture.Process
@@ -32,8 +32,8 @@ func (t *twins) number(found capture.Found) []capture.Process {
 	return out
 }
 
-// groups yields the processes of each user and name, which are adjacent in the
-// list.
+// groups yields the processes of each Android user and name, which are adjacent
+// in the list.
 func groups(ps []capture.Process) func(func([]capture.Process) bool) {
 	return func(yield func([]capture.Process) bool) {
 		for len(ps) > 0 {

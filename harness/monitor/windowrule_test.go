@@ -74,7 +74,8 @@ func TestWindowRule(t *testing.T) {
 	}
 }
 
-// found runs a command on the phone as the workload of a run.
+// found runs commands on the phone as the workload of a run and returns the
+// result of the run.
 func found(t *testing.T, p *cabled, r *WindowRule, lines ...string) result {
 	t.Helper()
 	o := responding(t, response.Options{}, p)

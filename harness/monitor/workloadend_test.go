@@ -22,15 +22,15 @@ func idleSince(d record.Device) float64 {
 // seconds.
 func about10s(got, want float64) bool { return got >= want-10 && got <= want+10 }
 
-// One of two devices completes its workload half an hour before the other,
-// whose completion ends the run.
+// One of two devices completes its workload half an hour before the other. The
+// run ends when the other one completes its workload.
 func TestWorkloadEndsOnOneDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")))
 		o.Workload = DeviceCommand{Command: `if [ "$(getprop ro.serialno)" = S1 ]; then sleep 600; else sleep 2400; fi`}
 		r := perform(t, t.Context(), o) // rebuilds the record from its lines
 		if got := [2]float64{idleSince(r.Devices[0]), idleSince(r.Devices[1])}; !about10s(got[0], 600) || got[1] != -1 {
-			t.Errorf("got no workload since %v s", got)
+			t.Errorf("no workload since %v s", got)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestWorkloadsBesideARunEnd(t *testing.T) {
 				}
 				live, rebuilt := idleSince(run.Devices[0]), idleSince(again.Devices[0])
 				if live != rebuilt || c.want < 0 && live != -1 || c.want > 0 && !about10s(live, c.want) {
-					t.Errorf("got no workload since %.0f s, rebuilt %.0f s, want %.0f s", live, rebuilt, c.want)
+					t.Errorf("no workload since %.0f s, rebuilt %.0f s, want %.0f s", live, rebuilt, c.want)
 				}
 			})
 		})

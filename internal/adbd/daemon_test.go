@@ -42,8 +42,8 @@ func dropped(t testing.TB, conn net.Conn) {
 	}
 }
 
-// silent checks that nothing arrives before the clock of the bubble has
-// advanced.
+// silent checks that nothing arrives within a minute on the clock of the
+// bubble.
 func silent(t testing.TB, conn net.Conn) {
 	t.Helper()
 	conn.SetReadDeadline(time.Now().Add(time.Minute))

@@ -148,7 +148,7 @@ func (s *syncSession) lstat(path string) (fs.FileInfo, error) {
 	return s.phone.Stat(path)
 }
 
-// statV1 returns mode, size and time in 32 bits each; all are 0 for a missing
+// statV1 sends mode, size and time in 32 bits each; all are 0 for a missing
 // file. A size above 4 GiB wraps around, which is why version 2 exists.
 func (s *syncSession) statV1(path string) {
 	var mode, size, mtime uint32

@@ -35,8 +35,8 @@ func playSync(svc syncService, phone Phone, requests ...string) string {
 	return s.out.String()
 }
 
-// u32 and u64 write little-endian numbers; ask and data write whole sync
-// messages.
+// u32 and u64 return numbers in little-endian order; ask returns a whole sync
+// message.
 func u32(n uint32) string { return string(binary.LittleEndian.AppendUint32(nil, n)) }
 func u64(n uint64) string { return string(binary.LittleEndian.AppendUint64(nil, n)) }
 

@@ -288,8 +288,8 @@ func TestLineConcurrency(t *testing.T) {
 	}
 }
 
-// A line at the in-memory Server breaks in the middle of a response and when a
-// service is opened.
+// The line of an in-memory Server is interrupted in the middle of a response
+// and when a service is opened.
 func TestLineAtServer(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("x")

@@ -112,7 +112,7 @@ func cutSerial(text string, known func(serial string) bool) (serial, service str
 }
 
 // hostPort returns the length of a leading HOST:PORT that is followed by a
-// colon or by nothing, or 0.
+// colon or by nothing, or 0 if there is none.
 func hostPort(text string) int {
 	colon := strings.IndexByte(text, ':')
 	if strings.HasPrefix(text, "[") {

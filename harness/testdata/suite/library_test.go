@@ -91,8 +91,8 @@ var _ = inOrder("matchers", func() {
 	})
 })
 
-// many contains specs of three kinds that are repeated. Each spec drives the
-// phone for ten seconds.
+// many contains three specs, which are repeated. Each of them drives the phone
+// for ten seconds.
 var _ = inOrder("many", func() {
 	BeforeEach(launch)
 	rounds, _ := strconv.Atoi(os.Getenv("SUITE_ROUNDS"))

@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// leaks is a stand-in for the watch that checks nothing, so the specs run as in
-// a suite without Watch and Check.
+// leaks replaces the watch but checks nothing, so the specs run as in a suite
+// without Watch and Check.
 var leaks unwatched
 
 type unwatched struct{}

@@ -9,8 +9,8 @@ import (
 )
 
 // In a stripped dump, all characters of strings are 0. The original string is
-// inferred from what remains: its length, its holder and, in a dump that an
-// earlier version stripped, its hash.
+// inferred from what remains: its length, its holder and, in a dump stripped by
+// an earlier version of leakgate, its hash.
 
 // blank reports whether a string was stripped.
 func (x *characters) blank() bool {
@@ -90,7 +90,7 @@ func hashOf(word string) int64 {
 }
 
 // constant returns the name of an enum constant. If the name was stripped, it
-// is determined by the ordinal.
+// is derived from the ordinal.
 func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	n, ok := i.number(o, enumOrdinal)
 	if !ok || n < 0 || n >= int64(len(names)) {
@@ -144,8 +144,8 @@ func (i *Inspector) isFirst(thread heap.Object) bool {
 	return ok && (id == 1 || id == 3)
 }
 
-// place returns the threads that are referenced from known places, with the
-// names that belong to these places.
+// place returns the threads that are referenced from certain fields, each with
+// the name of the thread that the field holds.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {

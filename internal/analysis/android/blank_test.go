@@ -39,8 +39,9 @@ func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*
 	}
 }
 
-// A thread is identified by its place only if its name was stripped and is as
-// long as the expected name; Shark 2.14 does not identify such threads.
+// A thread is identified by the field that references it only if its name was
+// stripped and is as long as the expected name; Shark 2.14 does not identify
+// such threads.
 func TestThreadsByPlace(t *testing.T) {
 	for _, c := range []struct {
 		name, want, old string

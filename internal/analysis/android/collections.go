@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// Collections describe how the collections of Android hold their elements
-// (Shark, AndroidReferenceReaders.kt).
+// Collections returns descriptions of how Android's collections hold their
+// elements (Shark, AndroidReferenceReaders.kt).
 func (i *Inspector) Collections() []trace.Collection {
 	return []trace.Collection{
 		// Activities that are kept until the main thread is idle are a known

@@ -103,8 +103,8 @@ func (f facts) equal(what string, got, want any) {
 	}
 }
 
-// TestVehicles contains the acceptance tests of py-hprof for classes that
-// extend each other.
+// TestVehicles contains the acceptance tests of py-hprof for a hierarchy of
+// classes.
 func TestVehicles(t *testing.T) {
 	f := newFacts(t, "pyhprof-example-java.hprof")
 	const cars = "com.example.cars."

@@ -50,9 +50,10 @@ type fragment struct {
 	lifecycle int64
 }
 
-// state follows LeakCanary (AndroidObjectInspectors.kt, FRAGMENT,
-// SUPPORT_FRAGMENT, ANDROIDX_FRAGMENT). A fragment without a manager whose
-// callbacks never ran is new, not destroyed, even if the lifecycle is unknown.
+// state returns the state of a fragment by LeakCanary's rules
+// (AndroidObjectInspectors.kt, FRAGMENT, SUPPORT_FRAGMENT, ANDROIDX_FRAGMENT).
+// A fragment without a manager whose callbacks never ran is new, not destroyed,
+// even if the lifecycle is unknown.
 func (f fragment) state() string {
 	if f.androidx && f.lifecycle != 0 {
 		switch {

@@ -26,8 +26,8 @@ func (i *Inspector) inspectAnimator(o heap.Object, r *report) {
 	}
 }
 
-// listed returns the elements of a java.util.ArrayList, of OpenJDK or Apache
-// Harmony.
+// listed returns the elements of a java.util.ArrayList, as implemented by
+// OpenJDK or Apache Harmony.
 func (i *Inspector) listed(list heap.Object) (elements []element, known bool) {
 	size, known := i.number(list, listSize)
 	if !known || !i.is(list, kinList) {

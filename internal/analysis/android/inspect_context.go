@@ -51,8 +51,8 @@ func (i *Inspector) unwrap(o heap.Object) (next heap.Object, end, ok bool) {
 	if !ok || !i.is(o, kinDecor) || i.is(base, kinActivity) {
 		return base, false, ok
 	}
-	// The base of a DecorContext is the application, so that the base does not
-	// keep the activity alive.
+	// The base of a DecorContext is the application instead of the activity,
+	// which the base would otherwise keep alive.
 	window, there := i.ref(o, decorWindow)
 	if !there {
 		return base, false, true
@@ -155,7 +155,7 @@ func (i *Inspector) inspectWrapper(o heap.Object, r *report) {
 		case destroyed:
 			r.leaking("%s wraps an Activity with Activity.mDestroyed true", name)
 		case known:
-			// The context may have a shorter life than the activity.
+			// The wrapper may have a shorter life than the activity.
 			r.label("%s wraps an Activity with Activity.mDestroyed false", name)
 		}
 	case i.is(found, kinApplication):

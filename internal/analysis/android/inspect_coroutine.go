@@ -38,8 +38,8 @@ func (i *Inspector) inspectCoroutineScope(o heap.Object, r *report) {
 	}
 }
 
-// jobOf finds the job of a coroutine context: a list of elements, built from
-// the left (CoroutineContextImpl.kt, CombinedContext).
+// jobOf finds the job in a coroutine context, which is a list of elements,
+// built from the left (CoroutineContextImpl.kt, CombinedContext).
 func (i *Inspector) jobOf(context heap.Object) (heap.Object, bool) {
 	for range deepestContext {
 		if i.graph.InstanceOf(context, jobClass) {
@@ -57,11 +57,13 @@ func (i *Inspector) jobOf(context heap.Object) (heap.Object, bool) {
 	return 0, false
 }
 
-// jobState returns how a job has ended, or "" if the job is running or its
-// state is unknown. In the final state, the field holds whatever the coroutine
-// returned, or a CompletedExceptionally (JobSupport.kt, "Internal states").
-// Before that, it holds an Incomplete; this is an interface, and dumps do not
-// contain interfaces. Therefore only unambiguous states are reported.
+// jobState describes the state of a job that has ended or is about to end, such
+// as "is cancelled". It returns "" if the job is running or its state is
+// unknown. In the final state, the field holds whatever the coroutine returned,
+// or a CompletedExceptionally (JobSupport.kt, "Internal states"). Before that,
+// it holds an Incomplete; this is an interface, and dumps do not record which
+// classes implement an interface. Therefore only unambiguous states are
+// reported.
 func (i *Inspector) jobState(o heap.Object) string {
 	state, ok := i.atomic(o, jobVolatileState, jobPlainState)
 	switch {

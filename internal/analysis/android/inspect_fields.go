@@ -129,8 +129,8 @@ const (
 	registryClass    = "androidx.lifecycle.LifecycleRegistry"
 	layoutParameters = "android.view.WindowManager$LayoutParams"
 	resourceClass    = "shark.AndroidResourceIdNames"
-	// referenceClass is the class in LeakCanary 2 and 3; legacyClass is the
-	// class in LeakCanary 1.
+	// referenceClass is the class of the references with which LeakCanary 2 and
+	// 3 watch objects; legacyClass is the corresponding class in LeakCanary 1.
 	referenceClass = "leakcanary.KeyedWeakReference"
 	legacyClass    = "com.squareup.leakcanary.KeyedWeakReference"
 	// triggerClass declares the field that holds the thread of LeakCanary 2;
@@ -252,7 +252,7 @@ var fieldPlaces = [fieldCount]struct{ class, name string }{
 	oldViewModelScopeContext: {oldViewModelScope, "coroutineContext"},
 }
 
-// field finds a field on first use.
+// field returns a field, which it looks up on first use.
 func (i *Inspector) field(f field) *heap.Field {
 	if i.fields[f] == nil {
 		i.fields[f] = i.graph.Field(fieldPlaces[f].class, fieldPlaces[f].name)

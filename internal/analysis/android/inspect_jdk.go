@@ -93,7 +93,7 @@ func (i *Inspector) inspectLoader(_ heap.Object, r *report) {
 }
 
 // inspectAnonymous implements Shark's inspector ANONYMOUS_CLASS. If an
-// anonymous class extends Object, the dump does not contain the interface that
+// anonymous class extends Object, the dump does not record the interface that
 // it implements.
 func (i *Inspector) inspectAnonymous(o heap.Object, r *report) {
 	if !anonymous.MatchString(i.graph.Class(o)) {

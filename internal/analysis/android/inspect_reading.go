@@ -233,7 +233,7 @@ func (i *Inspector) characters(o heap.Object) (x characters, ok bool) {
 
 // textOf returns the contents of the String that a field references. If the
 // field is the name of a thread and was stripped, textOf returns the name of
-// the known thread that is referenced from the same place, if there is one.
+// the known thread that is referenced from the same field, if there is one.
 func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	if name, ok := i.names[o]; ok && f == threadName {
 		return name, true

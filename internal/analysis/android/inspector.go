@@ -36,7 +36,7 @@ type InspectorOptions struct {
 //	object                   Shark 3                        here                                Shark 2.14
 //	androidx Fragment        AndroidXFragmentLifecycle.kt   as Shark 3                          only DESTROYED leaks
 //	CompositionImpl          disposed or state              as Shark 3                          only disposed
-//	other Fragments          no manager: leaking            unknown if it was never called      as Shark 3
+//	other Fragments          no manager: leaking            unknown if mCalled is false         as Shark 3
 //	Binder                   main branch: never leaking     not leaking if held by native code  unknown, no label
 //	                                                        (a list of binders may leak)
 //	class, ClassLoader       main: "is always expected"     "is never leaking"                  as here
@@ -51,7 +51,7 @@ type InspectorOptions struct {
 //	KeyedWeakReference and Message, if the uptime of the dump is 0 because it was not set:
 //	                         times are differences from 0   no times                            as Shark 3
 //	KeyedWeakReference without an uptime of the dump:
-//	                         retained                       retained unless a field denies it   as Shark 3
+//	                         retained                       retained unless its time is -1      as Shark 3
 //	View with an unnamed ID  "R.id.null"                    the number                          as Shark 3
 //	StateFlowImpl._state     not under its newer name       also _state$volatile                as Shark 3
 //	listeners of an Animator in a subclass of ArrayList:
@@ -94,8 +94,8 @@ type Inspector struct {
 	// valued holds the threads with a value of each thread local variable; it
 	// is computed on demand.
 	valued map[heap.Object][]heap.Object
-	// placed maps the threads that are referenced from a known place to the
-	// names that belong to the place; it is computed on demand.
+	// placed maps threads to their names, for threads that are referenced from
+	// a field that holds a thread of a known name; it is computed on demand.
 	placed map[heap.Object]string
 	// numbers caches the fields requested through Number.
 	numbers map[trace.Member]*heap.Field

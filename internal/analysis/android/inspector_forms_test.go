@@ -20,7 +20,8 @@ func newApp() *app {
 	return &app{h, h.Activity("com.shop.Here", hproftest.Attached), h.Activity("com.shop.Gone", hproftest.Destroyed)}
 }
 
-// of creates an object of a class that is declared with some members.
+// of declares a class with the given members and creates an object of the
+// class.
 func (a *app) of(class, super string, f hproftest.Fields, members ...string) hproftest.Ref {
 	var base *hproftest.Class
 	if super != "" {

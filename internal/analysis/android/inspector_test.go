@@ -436,7 +436,8 @@ func TestInspectedBinders(t *testing.T) {
 	}
 }
 
-// TestListeners also reads listeners in a subclass of ArrayList.
+// TestListeners checks that listeners are also read from a subclass of
+// ArrayList.
 func TestListeners(t *testing.T) {
 	for _, harmony := range []bool{true, false} {
 		h := hproftest.Android(hproftest.Phone{SDK: 23, Harmony: harmony})

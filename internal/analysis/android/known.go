@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// Edition is one list of known references.
+// Edition selects a list of known references.
 type Edition uint8
 
 const (

@@ -75,7 +75,8 @@ func (p *plan) each(f func(topic)) {
 	}
 }
 
-// run reads levels until no topic makes further requests.
+// run reads levels until no topic makes further requests, but at most deepest
+// levels, and then finishes the topics.
 func (p *plan) run(ctx context.Context) error {
 	var families []*heap.Family
 	p.each(func(t topic) { families = append(families, t.families()...) })

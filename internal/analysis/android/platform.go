@@ -6,8 +6,9 @@ import (
 )
 
 // platforms lists packages whose code was not written by the developer of the
-// app. If apps use a vendor's name too (com.google.android.apps,
-// com.android.dialer, com.squareup.cash), only the libraries are listed.
+// app. If a vendor's apps are in packages with the same prefix as its libraries
+// (com.google.android.apps, com.android.dialer, com.squareup.cash), only the
+// packages of the libraries are listed.
 var platforms = []string{
 	"java.", "javax.", "jdk.", "sun.", "com.sun.", "android.", "androidx.", "kotlin.", "kotlinx.", "dalvik.",
 	"libcore.",
@@ -23,7 +24,7 @@ var platforms = []string{
 }
 
 // IsContainer reports whether objects of a class only hold what other code
-// stores in them: a class of IsPlatform, or an array.
+// stores in them: a class for which IsPlatform returns true, or an array.
 func IsContainer(class string) bool { return IsPlatform(class) || strings.HasSuffix(class, "[]") }
 
 // IsPlatform reports whether a class belongs to the runtime, to Android or to a

@@ -219,8 +219,8 @@ func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	}
 }
 
-// begins adds a string that begins in a piece of its array. The piece ends
-// before the element end.
+// begins adds a string that begins in a piece of its array; end is the index of
+// the first element after the piece.
 func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
 	e := &t.entries[number]
 	first, count, size := uint64(e.first), uint64(r.Count), uint64(r.Type.Size(8))
@@ -257,8 +257,8 @@ func (t *stringsTopic) afford(n int) bool {
 	return true
 }
 
-// goOn adds the parts that this piece contains of strings that began in an
-// earlier piece.
+// goOn continues the strings that began in an earlier piece of the array: it
+// adds the parts of them that are in this piece.
 func (t *stringsTopic) goOn(r *heap.Record) {
 	size := uint64(r.Type.Size(8))
 	end := uint64(r.First) + uint64(len(r.Body))/size
@@ -282,7 +282,8 @@ func (t *stringsTopic) goOn(r *heap.Record) {
 	}
 }
 
-// look counts the strings, and the strings whose contents were stripped.
+// look counts a string unless it is empty, and also counts it as blank if its
+// contents were stripped.
 func (t *stringsTopic) look(b []byte, kind hprof.Type) {
 	if len(b) == 0 {
 		return

@@ -23,7 +23,7 @@ type UnusedSlots struct {
 
 // sparse determines which collections are sparse: those that use at most
 // 1/sparse of their slots. This is half of the share that a HashMap uses right
-// after it grew.
+// after it has grown.
 const sparse = 4
 
 // unusedTopic reads UnusedSlots.
@@ -99,7 +99,8 @@ func (t *unusedTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// count adds a collection with an array of n slots.
+// count adds a collection whose array has the given numbers of slots and used
+// slots; size is the size of a slot in bytes.
 func (t *unusedTopic) count(slots, used, size int64) {
 	if slots == 0 {
 		return

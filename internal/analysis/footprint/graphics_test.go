@@ -235,7 +235,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// A window leak has these two effects.
+// A window leak increases both the memory that dumpsys meminfo lists and the
+// number of buffers of a layer; these numbers overlap.
 func TestGraphicsLines(t *testing.T) {
 	four := slices.Repeat([]Buffer{{"VRI[Main]#0(BLAST Consumer)0", known.Of(13500)}}, 4)
 	before, after := graphicsOf(54000, four...), graphicsOf(108000, slices.Concat(four, four)...)

@@ -60,9 +60,9 @@ func printableThread(comm string) string {
 }
 
 // ofBinder returns the position of the number in the name of a thread of a
-// binder pool, or 0 for other threads. This is the only hexadecimal number
-// (frameworks/native libs/binder/ProcessState.cpp, makeBinderThreadName:
-// "%s:%d_%X").
+// binder pool, or 0 for other threads. No other number in the name of a thread
+// is hexadecimal (frameworks/native libs/binder/ProcessState.cpp,
+// makeBinderThreadName: "%s:%d_%X").
 func ofBinder(text string) int {
 	pool, rest, _ := strings.Cut(text, ":")
 	pid, hex, _ := strings.Cut(rest, "_")

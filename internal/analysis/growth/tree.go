@@ -154,8 +154,8 @@ func (t *tree) compare(before *tree, least uint32) {
 	t.counts, t.bytes, t.own = append(series, counts), sizes, own
 }
 
-// These constants are the growth in size from which a node is reported that
-// does not grow in number: the size of buffers and tables changes by a few
+// A node that does not grow in number is reported only if it grows in size by
+// at least these constants: the size of buffers and tables changes by a few
 // hundred bytes all the time. A node that grows in steps, like a buffer that
 // doubles, must grow more than one that grows in each dump.
 const (

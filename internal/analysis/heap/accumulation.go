@@ -191,9 +191,11 @@ type candidate struct {
 	counted bool
 }
 
-// step is a vertex to visit. An ancestor of the same class has already checked
-// whether the objects of this class are linked: they are not, on the path down
-// to the vertex settled, which alone accounts for more than half of the bytes.
+// step is a vertex to visit. If settled is set, an ancestor of the same class
+// has already checked whether the objects of this class are linked. They are
+// not linked on the path down to the vertex settled, which alone accounts for
+// more than half of the bytes; with allSettled, they are not linked anywhere
+// below the ancestor.
 type step struct {
 	vertex, settled uint32
 }
@@ -448,8 +450,8 @@ func (a *accumulator) enter(p *candidate, marked bitset) {
 	}
 }
 
-// lookThrough counts the objects that a vertex references, for a vertex that an
-// object of an accumulation holds. If the class of an object is to be looked
+// lookThrough counts the objects that a vertex references; an object of an
+// accumulation holds this vertex. If the class of an object is to be looked
 // through, it marks that object and counts the objects behind it. It skips
 // objects of the accumulation's class and what they hold.
 func (a *accumulator) lookThrough(p *candidate, v uint32, marked bitset) {

@@ -818,7 +818,7 @@ func BenchmarkAccumulations(b *testing.B) {
 	}
 }
 
-// nodeArray returns an array of n/3 nodes, each with a string.
+// nodeArray returns the dump of an array of n/3 nodes, each with a string.
 func nodeArray(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	for k, name := range []string{"Box", "String", "Node2", "Node3"} {
@@ -838,7 +838,7 @@ func nodeArray(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// leafArray returns an array of n boxes.
+// leafArray returns the dump of an array of n boxes.
 func leafArray(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	w.class(0x100, "Box", 16, 0)
@@ -854,8 +854,8 @@ func leafArray(tb testing.TB, n int) []byte {
 	return w.dump(tb)
 }
 
-// globals returns a set of n/2 nodes, each held by a JNI global and each with a
-// box.
+// globals returns the dump of n/2 nodes, each held by a JNI global and each
+// with a box.
 func globals(tb testing.TB, n int) []byte {
 	w := newScribe(4)
 	w.class(0x100, "Box", 16, 0)

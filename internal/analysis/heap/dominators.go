@@ -63,7 +63,7 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	return l.buildTree(d.idoms)
 }
 
-// find processes the vertices in descending order.
+// find computes the dominators. It processes the vertices in descending order.
 func (d *dominance) find(ctx context.Context, count uint32) error {
 	end := uint32(len(d.sources))
 	for w := count; w > 0; w-- {

@@ -142,7 +142,8 @@ func parallel(workers, n int, do func(i int)) {
 type spread struct {
 	least, most uint64
 	count       int64
-	// aligned holds the numbers of addresses aligned to 2, 4 and 8 bytes.
+	// aligned holds the numbers of addresses by their alignment: 1, 2, 4, and 8
+	// or more bytes.
 	aligned [4]int64
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// broken returns the violations of invariants that must hold for any graph of
-// any dump.
+// broken returns the first violation of an invariant that must hold for any
+// graph of any dump.
 func broken(g *heap.Graph) error {
 	for _, check := range []func(*heap.Graph) error{
 		brokenCounts, brokenIDs, brokenTree, brokenChildren, brokenRows, heap.BrokenOrder,

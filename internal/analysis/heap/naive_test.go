@@ -35,15 +35,15 @@ type edge struct {
 	strength heap.Reachability
 }
 
-// solve computes everything. The world must be written first, because writing
-// numbers the objects.
+// solve computes the complete answer. The world must be written first, because
+// writing numbers the objects.
 func (w *world) solve() *answer {
 	a := w.read()
 	a.dominate()
 	return a
 }
 
-// read computes everything except the lost objects.
+// read computes the answer without the lost objects and the dominators.
 func (w *world) read() *answer {
 	a := &answer{world: w}
 	for _, o := range w.objects {
@@ -384,8 +384,8 @@ func (a *answer) rows() map[string]*heap.Row {
 	return rows
 }
 
-// lostClass returns the objects that become unreachable when all instances of a
-// class, or a single instance, are removed.
+// lostClass returns the objects that become unreachable when a single instance
+// of a class is removed, for all instances together.
 func (a *answer) lostClass(name string) (list []int) {
 	met := map[int]bool{}
 	for i, o := range a.objects {

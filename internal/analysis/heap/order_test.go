@@ -157,7 +157,7 @@ func TestDuplicatesApart(t *testing.T) {
 	}
 }
 
-// TestOneSegment has more objects in one segment than one batch holds, with
+// TestOneSegment loads a segment with more objects than one batch holds, with
 // heap changes at odd intervals, and duplicate objects far apart.
 func TestOneSegment(t *testing.T) {
 	if racing {
@@ -292,7 +292,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestNoHeap checks that files without a heap are an error.
+// TestNoHeap checks that loading a file without a heap is an error.
 func TestNoHeap(t *testing.T) {
 	w := newScribe(4)
 	w.String(1, "a")

@@ -157,7 +157,8 @@ func (r *reader) enter(h run) {
 	r.heaps = append(r.heaps, h)
 }
 
-// look stops reading if the context is done or the memory limit is exceeded.
+// look returns an error if the context is done or the memory limit is exceeded,
+// which stops the reading.
 func (r *reader) look(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (r *reader) look(ctx context.Context) error {
 	return r.fits(met + int64(len(r.ids)) + classWeight*r.registry.count.Load())
 }
 
-// hand makes a batch of the objects read so far.
+// hand adds a batch of the objects read so far to the results of the chunk.
 func (r *reader) hand(c *reading) error {
 	r.weight += int64(len(r.ids))
 	b := &batch{heaps: slices.Clone(r.heaps)}
@@ -182,7 +183,7 @@ func (r *reader) object(id hprof.ID, s slot) {
 	r.slots = append(r.slots, s)
 }
 
-// pack moves the objects read so far out of the reader's arrays.
+// pack copies the objects read so far from the reader's arrays to a batch.
 func (r *reader) pack(b *batch) (err error) {
 	for _, id := range r.ids {
 		b.spread.add(id)

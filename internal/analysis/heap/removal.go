@@ -98,7 +98,8 @@ func (r *removal) run(ctx context.Context) error {
 }
 
 // sweep visits once, upwards or downwards, each object that is not known to
-// stay reachable, and reports whether it found any that does.
+// stay reachable, and reports whether it found that any of them stays
+// reachable.
 func (r *removal) sweep(down bool) (changed bool) {
 	visit := func(d uint32) {
 		if !r.fixed.has(d) && r.stays(d) {

@@ -440,7 +440,8 @@ func TestLargeSizes(t *testing.T) {
 	}
 }
 
-// TestManyClasses has more classes than can be numbered with 16 bits.
+// TestManyClasses loads a dump with more classes than can be numbered with 16
+// bits.
 func TestManyClasses(t *testing.T) {
 	const classes = 1<<16 + 100
 	w := newScribe(8)

@@ -90,7 +90,7 @@ func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
 }
 
 // removed returns the numbers of the objects that become unreachable when only
-// this set is removed.
+// the set with the given numbers is removed.
 func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32, err error) {
 	r, err := s.newRemoval(slices.Clone(numbers))
 	if err != nil {

@@ -135,8 +135,8 @@ type strong struct {
 	pending     []uint32
 }
 
-// newStrong returns nil if there are no soft references, because then
-// everything reached is strongly reachable.
+// newStrong prepares a walk. It returns nil if there are no soft references,
+// because then everything reached is strongly reachable.
 func (l *loader) newStrong() (s *strong, err error) {
 	if !slices.ContainsFunc(l.weaker.links, func(w weakLink) bool { return w.strength == Soft }) {
 		return nil, nil
@@ -157,7 +157,8 @@ func (l *loader) newStrong() (s *strong, err error) {
 	return s, err
 }
 
-// walk marks the objects reachable from an object.
+// walk marks the objects that the GC roots reach without passing soft
+// references.
 func (s *strong) walk(ctx context.Context) error {
 	bytes, inner, n, steps := s.links.bytes, s.links.inner.bits, 0, 0
 	push := func(object uint32) {
@@ -204,8 +205,8 @@ func (s *strong) walk(ctx context.Context) error {
 	return nil
 }
 
-// rest returns the objects that the search reached and strong references do not
-// reach.
+// rest records, as softly reachable, the objects that the search reached and
+// the walk did not, and releases the memory of the walk.
 func (s *strong) rest() error {
 	for object, v := range s.tree.vertices {
 		if v != 0 && !s.marks.has(uint32(object)) {
