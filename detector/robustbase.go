@@ -276,8 +276,8 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	// If no base run has deaths because of memory, a warm-up does not explain
-	// those of this run.
+	// A warm-up does not explain leastMemoryDeaths deaths because of memory, so
+	// a process with that many does not match its base runs.
 	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares

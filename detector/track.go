@@ -273,8 +273,8 @@ func (t *track) cut(dst []float64, s stretch) (empty int) {
 }
 
 // rise returns how much higher the last quarter of the last n floors is than
-// the first quarter. The result is infinite if one of these quarters has no
-// value, or if the floors are too long.
+// the first quarter. The result is infinite if a floor in one of these quarters
+// has no value, or if the floors are too long.
 func (t *track) rise(n int) float64 {
 	if n < 2 {
 		return math.Inf(1)
