@@ -665,7 +665,7 @@ func TestResponseOneAtATime(t *testing.T) {
 		o.Devices[0].Device, o.Duration = timed{p, went}, 40*time.Minute
 		r := respond(t, t.Context(), o)
 		if !went.apart() || len(went.list) != 4 {
-			t.Errorf("dumps and pulls overlap, or are not four: %+v", went.list)
+			t.Errorf("got dumps and pulls %+v, want 4 that do not overlap", went.list)
 		}
 		a, b := r.diagnosesOf("com.shop", record.TriggerLeak), r.diagnosesOf("com.shop:b", record.TriggerLeak)
 		if len(a) != 1 || len(b) != 1 || a[0].Outcome != record.DiagnosisComplete ||

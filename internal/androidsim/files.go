@@ -686,8 +686,8 @@ func (p *Phone) hasProcFile(name string) bool {
 	return ok && (name != "smaps_rollup" || *p.opt.SmapsRollup)
 }
 
-// underGlobal reports whether dir, below /proc, is above one of globalFiles.
-func underGlobal(dir string) bool {
+// holdsGlobal reports whether a directory of /proc contains one of globalFiles.
+func holdsGlobal(dir string) bool {
 	for name := range globalFiles {
 		if strings.HasPrefix(name, dir+"/") {
 			return true
@@ -705,7 +705,7 @@ func (p *Phone) procEntry(parts []string, c cred) (info, view, error) {
 	switch whole := strings.Join(parts, "/"); {
 	case globalFiles[whole] != nil:
 		return p.procFileInfo(parts[len(parts)-1], uidRoot), view{}, nil
-	case underGlobal(whole):
+	case holdsGlobal(whole):
 		return p.procDirInfo(parts[len(parts)-1], uidRoot), view{}, nil
 	}
 	v, err := p.procView(parts[0], c)
@@ -855,7 +855,7 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 		sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
 		return out, nil
 	}
-	if whole := strings.Join(parts, "/") + "/"; underGlobal(whole[:len(whole)-1]) {
+	if whole := strings.Join(parts, "/") + "/"; holdsGlobal(whole[:len(whole)-1]) {
 		for name := range globalFiles {
 			if rest, ok := strings.CutPrefix(name, whole); ok {
 				child, _, more := strings.Cut(rest, "/")
