@@ -293,7 +293,7 @@ func (r *running) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// await waits until the console shows a text.
+// await waits until the console output contains a string.
 func (r *running) await(t *testing.T, words string) {
 	t.Helper()
 	for end := time.Now().Add(childTime / 2); !strings.Contains(r.console.String(),
@@ -363,7 +363,7 @@ func readJUnit(t *testing.T, text []byte) []junitCase {
 	return out
 }
 
-// checkLeft fails the test if a child has not removed a process, a socket, a
+// checkLeft fails the test if a child has left behind a process, a socket, a
 // lease or a file on a phone.
 func (r *running) checkLeft(t *testing.T) {
 	t.Helper()
@@ -417,8 +417,8 @@ func (b *bench) processes() []string {
 	return out
 }
 
-// spec returns the report of the spec whose name is the given text or ends with
-// it.
+// spec returns the report of the spec whose name is the given string or ends
+// with it.
 func (o *result) spec(t *testing.T, name string) types.SpecReport {
 	t.Helper()
 	for _, s := range o.specs() {
@@ -455,8 +455,8 @@ func (o *result) suiteNode(kind types.NodeType) types.SpecReport {
 	return types.SpecReport{}
 }
 
-// verdict returns leakgate's verdict on the suite: its failure, or the text of
-// its entry.
+// verdict returns leakgate's verdict on the suite: its failure message, or the
+// content of its report entry.
 func (o *result) verdict() (failed bool, text string) {
 	r := o.suiteNode(types.NodeTypeReportAfterSuite)
 	if r.Failed() {
@@ -496,8 +496,8 @@ func entry(t *testing.T, s types.SpecReport) harness.SpecEntry {
 	return harness.SpecEntry{}
 }
 
-// verdicts returns the verdicts on the specs that have an entry, by the last
-// words of their names.
+// verdicts maps the full name of each spec that has an entry to the verdict on
+// the spec.
 func (o *result) verdicts(t *testing.T) map[string]record.CheckVerdict {
 	t.Helper()
 	out := map[string]record.CheckVerdict{}
@@ -517,7 +517,7 @@ func (o *result) runs() []string {
 	return found
 }
 
-// has fails the test if a text lacks a part.
+// has fails the test if a string lacks a substring.
 func has(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -527,7 +527,7 @@ func has(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// lacks fails the test if a text contains a part.
+// lacks fails the test if a string contains a substring.
 func lacks(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {

@@ -386,7 +386,7 @@ func leave(t *testing.T, marks, name string) {
 	}
 }
 
-// awaitMark waits until a spec sets a mark, and returns the text of the mark.
+// awaitMark waits until a spec sets a mark, and returns the name of the mark.
 func (r *running) awaitMark(t *testing.T, marks, name string) string {
 	t.Helper()
 	for end := time.Now().Add(childTime / 2); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -487,7 +487,8 @@ func TestSuiteTimeout(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// On a signal, each process of the suite shows the watched processes.
+// On a signal, each process of the suite prints the state of the watched
+// processes.
 func TestProgressTable(t *testing.T) {
 	for _, args := range [][]string{nil, {"--procs=3"}} {
 		phone := demoPhone(t)
@@ -873,8 +874,8 @@ func TestRepeatedSpecs(t *testing.T) {
 	}
 }
 
-// For a spec that prints 8 MB, leakgate adds less than a millisecond to the
-// time that it spends reading the device.
+// For a spec that prints 8 MB, leakgate's own time, apart from reading the
+// device, is less than a millisecond.
 func TestOverhead(t *testing.T) {
 	r := newBench(t, demoPhone(t)).run(t,
 		child{

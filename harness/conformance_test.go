@@ -82,7 +82,7 @@ func checkShop(t *testing.T, r result) {
 	checkExceptions(t, r)
 }
 
-// leakText is the text of the verdict on a spec that leaks one screen.
+// leakText is the beginning of the verdict on a spec that leaks one screen.
 const leakText = "leak: com.cart: leaks 1 x CheckoutActivity, held by ScreenTracker.sScreens ("
 
 // checkLeak checks the failure of a spec that leaks.
@@ -113,7 +113,8 @@ func checkLeak(t *testing.T, r result) {
 	}
 }
 
-// checkLocation checks that a failure names a line with a check.
+// checkLocation checks that a failure message names a line that contains a
+// check.
 func checkLocation(t *testing.T, failure string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(failure, "checked at ")

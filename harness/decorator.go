@@ -182,7 +182,7 @@ func caller() string {
 
 // withoutHost converts a location for the record of a run, which must not
 // contain directories of this computer. The result is relative to the directory
-// of the package, where Go runs its tests.
+// of the package, in which Go runs the package's tests.
 func withoutHost(location string) string {
 	dir, err := os.Getwd()
 	if err != nil {

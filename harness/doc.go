@@ -11,6 +11,6 @@
 // of [Watch] and [Leaks.RoundTrip].
 //
 // Everything else, such as choosing a phone, sampling, heap dumps and the run
-// directory, works as in the program leakgate: the suite's run is a run of
+// directory, works as in the leakgate program: the suite's run is a run of
 // package harness/monitor.
 package harness

@@ -66,8 +66,8 @@ func (m *matcher[T]) NegatedFailureMessage(any) string {
 	return m.words + "\nexpected it not " + m.want
 }
 
-// MatchMayChangeInTheFuture implements Gomega's oracle: a final result ends an
-// Eventually.
+// MatchMayChangeInTheFuture implements Gomega's interface of the same name: a
+// final result ends an Eventually.
 func (m *matcher[T]) MatchMayChangeInTheFuture(actual any) bool {
 	v, err := valueOf[T](actual)
 	return err != nil || m.final == nil || !m.final(v)
@@ -158,8 +158,8 @@ func (d *Dump) check() error {
 	return nil
 }
 
-// traceOf returns the trace of a leak on separate lines, or "" if there is no
-// trace.
+// traceOf returns the trace of a leak, beginning on a new line, or "" if there
+// is no trace.
 func traceOf(d *Dump, key string) string {
 	for i := range d.Report.Leaks {
 		if d.Report.Leaks[i].Key == key {

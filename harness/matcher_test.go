@@ -22,8 +22,8 @@ func sampled(s detector.State, rate *Slope) ProcessState {
 	return ProcessState{Process: "com.shop", PID: 7, State: s, MB: 100, Slope: rate, Because: "it grows"}
 }
 
-// The matchers describe values in both directions and return the expected
-// errors.
+// The matchers describe values for both Should and ShouldNot, and return the
+// expected errors.
 func TestMatchers(t *testing.T) {
 	leaky := &Dump{
 		Process: "com.shop", Folder: "runs/1", Report: &analysis.Report{},
@@ -48,8 +48,7 @@ func TestMatchers(t *testing.T) {
 		m      types.GomegaMatcher
 		actual any
 		ok     bool
-		// text returns the failure message for the direction that fails, or the
-		// error.
+		// text returns the message of the direction that fails, or the error.
 		text  string
 		fails bool
 	}{

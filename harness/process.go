@@ -45,7 +45,7 @@ type ProcessState struct {
 // Slope is the slope of a memory series with its 95 % interval.
 type Slope struct{ MBPerHour, Low, High float64 }
 
-// GomegaString returns the state as text for a failure message.
+// GomegaString returns a description of the state for a failure message.
 func (s ProcessState) GomegaString() string {
 	rate := "no rate yet"
 	if s.Slope != nil {
@@ -132,7 +132,7 @@ type Dump struct {
 	Report *analysis.Report
 }
 
-// GomegaString returns the dump as text for a failure message.
+// GomegaString returns a description of the dump for a failure message.
 func (d *Dump) GomegaString() string {
 	return fmt.Sprintf("the heap dump of %s in %s", d.Process, d.Folder)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The analysis of a dump is decoded with the same values with which it was
-// encoded, including leaks and bitmaps.
+// A decoded analysis of a dump equals the encoded one, including leaks and
+// bitmaps.
 func TestReadReport(t *testing.T) {
 	heap := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	screen := heap.Activity("com.shop.DetailActivity", hproftest.Destroyed)

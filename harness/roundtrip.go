@@ -82,7 +82,7 @@ func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context
 // tripEntry is a trip as a report entry.
 type tripEntry struct{ Trip }
 
-// String returns the trip as text for the console.
+// String returns the trip as it appears on the console.
 func (t tripEntry) String() string { return tripText(&t.Trip) }
 
 // remoteRun is the run of the suite, which may be in another process.

@@ -135,8 +135,8 @@ func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background
 	return b
 }
 
-// outlivingNodes are the types of nodes whose context ends before the things
-// that they set up are cleaned up.
+// outlivingNodes are the types of nodes whose context ends before the state
+// that they set up is cleaned up.
 const outlivingNodes = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll |
 	types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
 

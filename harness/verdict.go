@@ -27,7 +27,7 @@ type SpecEntry struct {
 	Run string `json:"run,omitempty"`
 }
 
-// String returns the entry as text for the console.
+// String returns the entry as it appears on the console.
 func (e SpecEntry) String() string {
 	lines := []string{string(e.Verdict) + ": " + e.Text}
 	switch e.Verdict {
@@ -97,8 +97,8 @@ func (l *Leaks) fails(e SpecEntry, strict bool) bool {
 	return false
 }
 
-// visibility returns when the console shows an entry: always if somebody should
-// read it.
+// visibility returns when the console shows an entry: always if it needs
+// attention, otherwise only if the spec fails or the output is verbose.
 func visibility(e SpecEntry, fails bool) types.ReportEntryVisibility {
 	died := strings.Contains(e.String(), "\n")
 	if fails || died || e.Verdict != record.VerdictPass && e.Verdict != record.VerdictSkipped {
@@ -127,8 +127,8 @@ const (
 	shownScreen = 60
 )
 
-// failure returns the text of the failure of a spec: the verdict first, then
-// where it was checked, where the evidence is, and the trace of the first leak.
+// failure returns the failure message of a spec: the verdict first, then where
+// it was checked, where the evidence is, and the trace of the first leak.
 func (l *Leaks) failure(e SpecEntry) string {
 	lines := []string{e.String()}
 	if e.Location != "" {
@@ -160,7 +160,7 @@ func (l *Leaks) failure(e SpecEntry) string {
 // reports.
 const keyShown = 8
 
-// screen truncates a text to one screen.
+// screen truncates a string to one screen.
 func screen(s string) string {
 	lines := strings.Split(s, "\n")
 	if len(lines) <= shownScreen {

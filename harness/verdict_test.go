@@ -37,7 +37,7 @@ func leakyEntry(leaks, lines int) SpecEntry {
 	}
 }
 
-// The console shows the text of an entry.
+// The console shows the content of an entry.
 func TestEntryText(t *testing.T) {
 	death := record.Death{PID: 42, Reason: "crash", Text: "boom"}
 	fault := record.Death{PID: 43, Reason: "anr", Text: "input timed out"}
@@ -100,9 +100,9 @@ func TestEntryJSON(t *testing.T) {
 	}
 }
 
-// The failure of a spec contains the verdict first, then where it was checked
-// and where the evidence is, and the trace of one leak that is not accepted.
-// The text fits on one screen.
+// The failure message of a spec contains the verdict first, then where it was
+// checked and where the evidence is, and the trace of one leak that is not
+// accepted. The message fits on one screen.
 func TestFailureText(t *testing.T) {
 	l := &Leaks{}
 	e := leakyEntry(3, 1000)

@@ -187,7 +187,8 @@ func (l *Leaks) resolve() error {
 	return nil
 }
 
-// name returns the same in all processes of a suite, and unique to the suite.
+// name returns a name that is unique to the suite and the same in all of its
+// processes.
 func (l *Leaks) name(parallelHost string) string {
 	return fmt.Sprintf("%s %d", parallelHost, l.number)
 }
@@ -270,7 +271,7 @@ func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 }
 
 // mustRun reports whether a suite that checks nothing must fail. This is the
-// case in CI, where nobody would read a message about it.
+// case in CI, where nobody would read a message about the missing checks.
 func (l *Leaks) mustRun() bool {
 	ci, _ := l.settings.Getenv("CI")
 	return !l.settings.Observe && (l.settings.Strict || ci != "" && ci != "false")

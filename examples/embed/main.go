@@ -52,7 +52,7 @@ func show(what string) error {
 
 // watch watches an app and its :push process for three loops of a scenario,
 // requests a dump, and prints the verdicts. The dumps at the marks prove a leak
-// of the loops.
+// that grows with the loops.
 func watch(ctx context.Context, out io.Writer, client *adb.Client, process string) error {
 	phones, err := fleet.Open(ctx, fleet.DeviceChoice{Client: client, Single: true})
 	if err != nil {
@@ -89,7 +89,7 @@ func watch(ctx context.Context, out io.Writer, client *adb.Client, process strin
 	return errors.Join(err, werr, reporters.WriteRun(out, result))
 }
 
-// scenario is a placeholder for what a suite does with the app.
+// scenario is a placeholder for the steps with which a suite exercises the app.
 func scenario(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -97,7 +97,7 @@ func scenario(ctx context.Context) {
 	}
 }
 
-// analyze prints what leaks in a heap dump.
+// analyze prints the leaks in a heap dump.
 func analyze(ctx context.Context, path string) error {
 	file, err := os.Open(path)
 	if err != nil {

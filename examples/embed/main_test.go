@@ -27,8 +27,8 @@ func shop() *androidsim.Phone {
 		}}})
 }
 
-// The program finds the leak and leaves no goroutine, lease, socket or file
-// behind when it finishes, after Ctrl-C, and when the phone disconnects. A
+// The program finds the leak. Whether it completes, is stopped by Ctrl-C or
+// loses the phone, it leaves no goroutine, lease, socket or file behind. A
 // synctest bubble fails if a goroutine remains in it.
 func TestWatch(t *testing.T) {
 	for name, c := range map[string]end{
@@ -49,9 +49,9 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// end is how a run ends.
+// end describes how a run ends.
 type end struct {
-	after   time.Duration // when happens was called
+	after   time.Duration // time at which happens was called
 	happens func(interrupt func(), server *adbd.Server)
 	exit    int
 	stopped string

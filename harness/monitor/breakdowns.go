@@ -128,7 +128,7 @@ func (b *breakdowns) take(ctx context.Context, a answer[detail.Detail]) {
 	x := b.subjects.byKey[d.Key()]
 	switch {
 	case ctx.Err() != nil || stale(b.port, a):
-	case a.err == nil && !x.Same(d.Process): // the process has restarted since
+	case a.err == nil && !x.Same(d.Process): // the process has since restarted
 		b.silence.requestSucceeded(requestDetail)
 	case a.err == nil:
 		b.silence.requestSucceeded(requestDetail)

@@ -28,7 +28,7 @@ type Exception = check.Exception
 
 // CheckOptions define what a check examines.
 type CheckOptions struct {
-	// Name is the full text of a spec, or CLASS#METHOD of a test; Type is
+	// Name is the full name of a spec, or CLASS#METHOD of a test; Type is
 	// record.CheckSpec or record.CheckTest; Location is FILE:LINE of the check
 	// in the suite, if known.
 	Name, Type, Location string
@@ -328,7 +328,7 @@ func (c *OpenCheck) merge(p record.CheckedProcess) {
 	*have = p
 }
 
-// leakVerb returns the beginning of the text about a process that leaks.
+// leakVerb returns the beginning of the message about a process that leaks.
 func leakVerb(v record.CheckVerdict) string {
 	if v == record.VerdictKnown {
 		return "only accepted leaks: "
@@ -517,7 +517,7 @@ func (w *LiveRun) setLatestCounts(of life, counts map[string]int64) {
 // maxSeen bounds the number of lives whose dumps are remembered.
 const maxSeen = 10_000
 
-// seenOf returns what earlier heap dumps of a life have shown.
+// seenOf returns the leaks that earlier heap dumps of a life have shown.
 func (w *LiveRun) seenOf(of life) *check.Seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -92,7 +92,7 @@ func shopOfScreens() *cabled {
 	return cable(&simulated{Phone: androidsim.New(o)})
 }
 
-// on runs a command on a phone, as a suite that drives the app does.
+// on runs a command on a phone, in the same way as a suite that drives the app.
 func on(t *testing.T, p *cabled, command string) {
 	t.Helper()
 	if exit, err := p.Shell(t.Context(), command, io.Discard, io.Discard); err != nil || exit != 0 {

@@ -121,8 +121,9 @@ func (q *checkQueue) recordFailure(err error) {
 	}
 }
 
-// suspendTime is the real time between the order of a dump and the suspension
-// of the process (art/runtime/hprof/hprof.cc, DumpHeap: ScopedSuspendAll).
+// suspendTime is the real time between the request for a dump and the
+// suspension of the process (art/runtime/hprof/hprof.cc, DumpHeap:
+// ScopedSuspendAll).
 const suspendTime = 300 * time.Millisecond
 
 // checkTiming adjusts the results of a check if the delay after the test ended

@@ -40,7 +40,7 @@ type claim struct {
 	article, robust expected
 }
 
-// expected is the result that every run of a row must have.
+// expected is the result that every run of a row must produce.
 type expected struct {
 	// gate lists the allowed gates, separated by spaces.
 	gate string
@@ -329,7 +329,8 @@ func span(what string, minutes []float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// cell returns the table cell for the runs of a row.
+// cell returns the contents of the table cell that summarizes the runs of a
+// row.
 func cell(all []finding) string {
 	gates, kinds := map[string]int{}, map[string]int{}
 	var suspicious, leaking, jumps []float64

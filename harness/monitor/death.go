@@ -65,7 +65,7 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 	if exit == nil && (e.rebooted || restartedSince(answers["up"], e.up, since)) {
 		return rebooted, nil
 	}
-	// without a log the text is empty
+	// without a log the description is empty
 	log, _ := dumpsys.ScanLogcat(bytes.NewReader(answers["log"]), int64(p.PID), p.Name)
 	d := reasonOf(exit, log)
 	if d.Reason == "unknown" && exit == nil {
@@ -256,9 +256,9 @@ func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 	return "kill"
 }
 
-// withLimit returns the text of a death. If the memory limiter killed the
-// process and the log does not contain the limit, withLimit adds the limit from
-// the latest reading.
+// withLimit returns the description of a death. If the memory limiter killed
+// the process and the log does not contain the limit, withLimit adds the limit
+// from the latest reading.
 func withLimit(d record.Death, headroom capture.Headroom) string {
 	rest, ok := strings.CutPrefix(d.Text, limiterName)
 	if d.Reason != "memory_limiter" || !ok || strings.HasPrefix(rest, ", limit") || !headroom.AnonymousLimit.Known {

@@ -208,7 +208,7 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// The text of a death, derived from exit info and the log.
+// Descriptions of deaths, derived from exit info and the log.
 func TestDeathTexts(t *testing.T) {
 	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n01-02 10:00:04.900   77   " +
 		"77 E AndroidRuntime: Process: com.shop, PID: 77\n"
@@ -437,7 +437,7 @@ func TestMonkeyFaultInARun(t *testing.T) {
 	})
 }
 
-// printingANR prints what monkey prints for an ANR.
+// printingANR prints the output of monkey for an ANR.
 type printingANR struct{}
 
 func (printingANR) Describe() record.Workload { return record.Workload{Kind: "monkey"} }
@@ -449,8 +449,8 @@ func (printingANR) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return record.Workload{Kind: "monkey"}, nil
 }
 
-// If the log does not contain the limit, the text of a kill by the memory
-// limiter contains the limit that was read earlier.
+// If the log does not contain the limit, the description of a kill by the
+// memory limiter contains the limit that was read earlier.
 func TestDeathWithLimit(t *testing.T) {
 	room := capture.Headroom{AnonymousLimit: known.Of(512 << 20)}
 	assumed := room

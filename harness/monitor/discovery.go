@@ -18,12 +18,12 @@ const (
 	// probed in the background. Otherwise a thousand processes, or an su that
 	// waits for a confirmation, would delay the first sample.
 	probeWait = time.Second
-	// probesPerTrip bounds the number of processes that one request probes,
-	// which makes answers arrive early.
+	// probesPerTrip bounds the number of processes that one request probes, so
+	// that the first results arrive early.
 	probesPerTrip = 50
 	// childAfter is the device time after which a child process that still has
-	// its parent's name is expected to keep it. A heap dump of Perfetto forks
-	// for a minute.
+	// its parent's name is expected to keep it. A heap dump by Perfetto forks
+	// the process for a minute.
 	childAfter = 5 * time.Minute
 	// unlistedAfter is the device time after which a failing process list
 	// counts as an error: a phone that is out of memory sometimes fails a scan.

@@ -307,8 +307,7 @@ func TestRunGapAfterSlowRound(t *testing.T) {
 	})
 }
 
-// The host was suspended, which makes its clock late, and then the phone
-// reboots.
+// The host was suspended, so its clock is behind, and then the phone reboots.
 func TestRunLateHostAndReboot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := rooted()
@@ -329,7 +328,7 @@ func TestRunLateHostAndReboot(t *testing.T) {
 }
 
 // When other processes end, a process that only dumpsys can read is read more
-// often from then on. The longer interval before is not a gap.
+// often from then on. The previous, longer interval is not a gap.
 func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{healthy("com.shop")}
@@ -430,7 +429,7 @@ func TestRunWatchesSystemServer(t *testing.T) {
 // Random faults of all kinds occur on two phones for hours. The record that is
 // rebuilt from the lines equals the original record (perform compares them),
 // time never goes backward, and only leaking processes are reported as leaks.
-// Under the race detector, each sort of phone is tested with one seed.
+// Under the race detector, each type of phone is tested with one seed.
 func TestRunTorture(t *testing.T) {
 	seeds := []uint64{0, 1, 2, 3, 4, 5}
 	if racing {

@@ -13,7 +13,7 @@ const (
 	// repeated workload.
 	minRepeatInterval = 5 * time.Second
 	// decidedAfter is the device time after which a process without a suspicion
-	// counts as decided. It covers more than one evaluation, because one
+	// counts as decided. It spans more than one evaluation, because one
 	// evaluation may miss what the next one detects.
 	decidedAfter = time.Minute
 )

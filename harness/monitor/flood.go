@@ -43,8 +43,8 @@ type rateLimit struct {
 
 func newRateLimit() *rateLimit { return &rateLimit{began: time.Now(), tokens: eventBurst} }
 
-// allow reports whether an event is within the limit. If it is not, the event
-// is counted as skipped.
+// allow reports whether an event is within the limit. If the limit is exceeded,
+// the event is counted as skipped.
 func (l *rateLimit) allow() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

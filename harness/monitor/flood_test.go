@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// flooding is a phone on which the command "flood" prints one line as fast as
-// it is read.
+// flooding is a phone on which the command "flood" prints one line over and
+// over, as fast as its output is read.
 type flooding struct {
 	*simulated
 	line    string
@@ -60,8 +60,8 @@ func flood(t *testing.T, line string, change func(*Options)) (result, *flooding)
 	return r, p
 }
 
-// skippedIn returns how many marks or events the lines of a run report as
-// skipped.
+// skippedIn returns how many marks or events were skipped according to the
+// lines of a run.
 func (r result) skippedIn(event string) (n, lines int) {
 	for _, e := range r.eventsOf(event, "") {
 		n += int(e.Count)
@@ -92,7 +92,7 @@ func TestRunBoundsMarks(t *testing.T) {
 		if !strings.Contains(strings.Join(r.Warnings, "\n"), "marks were skipped because they came too fast") {
 			t.Errorf("warnings %q", r.Warnings)
 		}
-		// The position of the other marks in a loop is unknown.
+		// The position in a loop of the other marks is unknown.
 		if n := len(r.eventsOf("collected", "")); n > 1 {
 			t.Errorf("got %d collections at marks of a flood, want at most 1", n)
 		}
@@ -205,7 +205,7 @@ func (s script) Run(ctx context.Context, st Env) (record.Workload, error) {
 	return s.Describe(), nil
 }
 
-// A mark without a text is meaningless. The first such mark is reported as an
+// A mark without a name is meaningless. The first such mark is reported as an
 // error, and further ones are ignored.
 func TestRunIgnoresMarksWithoutText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,8 @@ const (
 	// collections: an app that spends most of its time collecting no longer
 	// behaves like the app under test.
 	collectSpacing = 10 * time.Second
-	// collectShort is the duration from which on a run has a trend even without
-	// forced collections.
+	// collectShort is the duration at or above which a run has a trend even
+	// without forced collections.
 	collectShort = 2 * time.Hour
 	// maxLoopFamilies bounds the number of mark families that are examined for
 	// a loop.

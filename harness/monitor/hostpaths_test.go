@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Whatever error occurs with the folders of a run, no file contains its path on
-// the host.
+// Whatever error occurs with the folders of a run, no file of the run contains
+// the path of its directory on the host.
 func TestResponsesRedactHostPaths(t *testing.T) {
 	for name, c := range map[string]struct {
 		// asked is called with every request of a diagnosis, and observed with

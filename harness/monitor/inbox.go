@@ -26,9 +26,8 @@ import (
 // every process has been dumped.
 //
 // The run directory may have been prepared by another account. Therefore the
-// folder is recreated with access for its owner only, and only regular files
-// in it are opened: a link could point elsewhere, and reading a pipe would
-// block.
+// folder is recreated with access for its owner only, and only regular files in
+// it are opened: a link could point elsewhere, and reading a pipe would block.
 type inbox struct {
 	// dir is the path of the folder; run is the opened run directory and files
 	// is the opened folder.
@@ -58,7 +57,7 @@ const (
 	// unchanged: two changes within one tick of the file system's clock lead to
 	// the same modification time.
 	inboxScan = 2 * time.Second
-	// maxMark bounds the text of a mark, in characters.
+	// maxMark bounds the name of a mark, in characters.
 	maxMark = 500
 	// inboxFresh is the interval at which the run updates the modification time
 	// of a mark whose sender waits. After inboxTimeout without an update, a
@@ -131,7 +130,7 @@ func (b *inbox) writeNew(name string, content []byte) error {
 // at most four bytes.
 const maxMarkFile = 4 * maxMark
 
-// read reads the text of a mark.
+// read reads the name of a mark.
 func (b *inbox) read(file string) (string, error) {
 	info, err := b.files.Lstat(file)
 	switch {

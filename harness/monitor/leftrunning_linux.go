@@ -22,11 +22,11 @@ const (
 // callers by design, such as the adb server and the daemons of build tools.
 var daemons = []string{"fork-server", "GradleDaemon", "KotlinCompileDaemon"}
 
-// leftRunning returns the names of the processes outside its process group that
-// a workload has left running; the group itself is killed when the workload
-// ends. A process in another session can be recognized only by its environment.
-// CI servers find the leftover processes of a build in the same way (Jenkins,
-// hudson.util.ProcessTree).
+// leftRunning returns the names of the processes that a workload has left
+// running outside its process group; the group itself is killed when the
+// workload ends. A process in another session can be recognized only by its
+// environment. CI servers find the leftover processes of a build in the same
+// way (Jenkins, hudson.util.ProcessTree).
 func leftRunning(variable string, group int) []string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

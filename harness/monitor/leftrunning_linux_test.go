@@ -41,9 +41,9 @@ func pidsIn(t *testing.T, path string, n int) []int {
 	return nil
 }
 
-// Processes that have left the process group of a workload continue after it,
-// and the run reports them. Intended daemons are not reported. None of these
-// processes is killed.
+// Processes that have left the process group of a workload continue after the
+// workload ends, and the run reports them. Daemons that are meant to continue
+// are not reported. None of these processes is killed.
 func TestLeftRunningProcessesAreRecorded(t *testing.T) {
 	needShell(t)
 	if _, err := exec.LookPath("setsid"); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// near returns a phone with one process that approaches a limit and one that
-// does not.
+// near returns a phone with one process that is approaching a limit and one
+// that is not.
 func near(o androidsim.Options, models ...androidsim.Model) *simulated {
 	spec := healthy("com.shop")
 	spec.Models = append(spec.Models, models...)
@@ -33,7 +33,7 @@ func standing(t *testing.T, x record.Process, resource string) record.Standing {
 	return record.Standing{}
 }
 
-// If a process approaches a limit, a warning appears in the series and in
+// If a process is approaching a limit, a warning appears in the series and in
 // run.json before the limit is reached. There is no warning for the other
 // process. As in every test, the run and its rebuild agree.
 func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
@@ -43,7 +43,7 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 		phone  androidsim.Options
 		models []androidsim.Model
 		unit   int64
-		// reaches is when the limit is reached.
+		// reaches is the time at which the limit is reached.
 		reaches time.Duration
 		words   string
 	}{
@@ -145,8 +145,8 @@ func TestHeadroomOff(t *testing.T) {
 	})
 }
 
-// A new life starts without history: the use of the old life, its growth and
-// its warnings are discarded, even when the device's clock restarts.
+// A new life starts without history: the resource usage of the old life, its
+// growth and its warnings are discarded, even when the device's clock restarts.
 func TestHeadroomOfANewLife(t *testing.T) {
 	for name, do := range map[string]func(*simulated){
 		"restart": func(p *simulated) { p.Restart("com.shop") },

@@ -55,8 +55,8 @@ func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	if displaced {
 		// Nothing is written if the directory was moved: a run.json without
 		// samples would look like a run.
-		w.err = fmt.Errorf("write run: %w; if %s was moved, finish it with `leakgate report` at its new place", w.err,
-			filepath.Base(m.Dir))
+		w.err = fmt.Errorf("write run: %w; if %s was moved, finish it with `leakgate report` at its new location",
+			w.err, filepath.Base(m.Dir))
 	} else {
 		w.err = errors.Join(w.err, record.WriteRun(m.Dir, w.result), m.writeLeaks(w.result), m.writeJUnit(w.result),
 			berr)

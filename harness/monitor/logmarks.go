@@ -72,7 +72,7 @@ func (s *session) readMarks(ctx context.Context, from string, resumed bool) stri
 		last = stamp
 		s.mailbox.post(message{Event: record.Event{Event: "mark", Text: mark}})
 	}}
-	// The exit status has no meaning: the command ends when ctx is done or the
+	// The exit status is meaningless: the command ends when ctx is done or the
 	// device disconnects.
 	_, _ = s.dev.Shell(ctx, "exec logcat -v threadtime -b main -T "+text.ShellQuote(from)+" -s "+logTag+
 		":I </dev/null 2>/dev/null", out, io.Discard)

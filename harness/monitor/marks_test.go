@@ -23,8 +23,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// counted makes the n-th dump of com.shop contain held(n) leaked screens; the
-// dumps of other processes contain two.
+// counted makes the n-th dump of com.shop, counted from 0, contain held(n)
+// leaked screens; each dump of another process contains two.
 func counted(o androidsim.Options, held func(n int) int) androidsim.Options {
 	var mu sync.Mutex
 	dumps := 0

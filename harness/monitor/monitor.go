@@ -280,7 +280,7 @@ func (m *run) endAfterDuration(ctx context.Context, stop context.CancelCauseFunc
 	stop(errDuration)
 }
 
-// allLost reports whether every device is lost.
+// allLost reports whether all devices are lost.
 func (m *run) allLost() bool {
 	return !slices.ContainsFunc(m.sessions, func(s *session) bool {
 		select {

@@ -126,7 +126,7 @@ func options(t *testing.T, phones ...*simulated) Options {
 	return o
 }
 
-// result is everything that a run left behind.
+// result holds everything that a run left behind.
 type result struct {
 	record.Run
 	samples []record.Sample
@@ -689,8 +689,8 @@ func TestRunRefusesADirectoryWithARun(t *testing.T) {
 // A cache that fills in an hour and then stops growing is LEAKING while it
 // fills, but is not a leak at the end. Therefore only assert live fails; the
 // verdict is the same with both values. A leak that was never LEAKING fails
-// with both values, and its text mentions that. The leak takes six hours, which
-// is long under the race detector.
+// with both values, and its reason mentions this. The leak takes six hours,
+// which is too long under the race detector.
 func TestAssertLiveByRobust(t *testing.T) {
 	for name, c := range map[string]struct {
 		model     androidsim.Model

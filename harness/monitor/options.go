@@ -91,7 +91,7 @@ type ExitRules struct {
 	MustSee float64
 }
 
-// What is collected about a leak, and how much is kept.
+// These values select what is collected about a leak, and how much is kept.
 type (
 	Response = response.Options
 	Step     = response.Step
@@ -100,24 +100,27 @@ type (
 	Logcat   = response.Logcat
 )
 
-// When heaps are dumped: OnLeak in response to a leak; AtEnd and AtMarks also
-// dump every process at the end of the run or at each mark, respectively.
+// These values select when heaps are dumped: OnLeak in response to a leak;
+// AtEnd and AtMarks also dump every process at the end of the run or at each
+// mark, respectively.
 const (
 	OnLeak  = response.OnLeak
 	AtEnd   = response.AtEnd
 	AtMarks = response.AtMarks
 )
 
-// What is kept of a heap dump after its analysis: the dump with the contents of
-// its primitive arrays zeroed, the entire dump, or nothing.
+// These values select what is kept of a heap dump after its analysis: the dump
+// with the contents of its primitive arrays zeroed, the entire dump, or
+// nothing.
 const (
 	Stripped = response.Stripped
 	Raw      = response.Raw
 	Nothing  = response.Nothing
 )
 
-// What is kept of the device's log: the lines of the app and the system's lines
-// about it, all lines (including those of other apps), or nothing.
+// These values select what is kept of the device's log: the lines of the app
+// and the system's lines about it, all lines (including those of other apps),
+// or nothing.
 const (
 	LogcatApp  = response.LogcatApp
 	LogcatAll  = response.LogcatAll

@@ -42,8 +42,8 @@ type loop interface {
 	reprobe(p capture.Process)
 	// restarted handles a reboot. The device's clock has started again.
 	restarted(up time.Duration)
-	// userChanged discards the state that depends on the user that the shell
-	// runs as.
+	// userChanged discards the state that depends on the user as which the
+	// shell runs.
 	userChanged()
 }
 

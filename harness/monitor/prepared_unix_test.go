@@ -18,7 +18,7 @@ import (
 )
 
 // A directory prepared by another account cannot harm a run: no file of the
-// user is overwritten, and no pipe blocks it.
+// user is overwritten, and no pipe blocks the run.
 func TestRunInPreparedDirectory(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	elsewhere := t.TempDir()

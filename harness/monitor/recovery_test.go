@@ -117,8 +117,8 @@ func TestRunOneOfThreeDisconnected(t *testing.T) {
 	})
 }
 
-// A device that answers only pulses is queried at its interval and not in a
-// tight loop. Its fault is recorded once.
+// A device that answers only pulse requests is queried at its interval and not
+// in a tight loop. Its fault is recorded once.
 func TestRunDeviceAnswersOnlyPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
@@ -136,7 +136,8 @@ func TestRunDeviceAnswersOnlyPulse(t *testing.T) {
 	})
 }
 
-// failingOn is a phone on which every command that contains a given text fails.
+// failingOn is a phone on which every command that contains a given string
+// fails.
 type failingOn struct {
 	*simulated
 	refuse string

@@ -274,8 +274,8 @@ func checkWhole(t *testing.T, path, keep string) {
 	}
 }
 
-// has reports whether a dump contains a text. It reads in pieces, because dumps
-// are large.
+// has reports whether a dump contains a string. It reads the dump in pieces,
+// because dumps are large.
 func has(t *testing.T, r io.Reader, text string) bool {
 	t.Helper()
 	piece, begun := make([]byte, 1<<20), 0

@@ -100,7 +100,7 @@ func (r *rotation) Want(k capture.Key, n int, now, spacing time.Duration) {
 	}
 }
 
-// Cancel removes the extra readings of k.
+// Cancel removes the pending extra readings of k.
 func (r *rotation) Cancel(k capture.Key) {
 	kept := r.extra[:0]
 	for _, e := range r.extra {

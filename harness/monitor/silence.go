@@ -34,8 +34,8 @@ type silence struct {
 	// sampleInterval is the device time between two samples of a process that
 	// is not suspicious.
 	sampleInterval time.Duration
-	// failing is when the first failed round since the latest successful one
-	// occurred; failures is the number of failed rounds since then.
+	// failing is the time of the first failed round since the latest successful
+	// one; failures is the number of failed rounds since then.
 	failing  time.Time
 	failures int
 	// err is the reason why the device was lost.

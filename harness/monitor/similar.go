@@ -74,7 +74,7 @@ func mostSimilar(names []string, patterns []capture.Pattern) []string {
 // bytes.
 func common(a, b string) int {
 	longest := 0
-	ends := make([]int, len(b)+1) // ends[j]: length of the common substring that ends at b[j-1]
+	ends := make([]int, len(b)+1) // ends[j] is the length of the common substring that ends at b[j-1]
 	for i := range len(a) {
 		for j := len(b); j > 0; j-- {
 			if a[i] == b[j-1] {

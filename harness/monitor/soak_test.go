@@ -295,8 +295,8 @@ func TestEachFault(t *testing.T) {
 	})
 }
 
-// suffer injects one fault, which begins after some time and lasts for some
-// time.
+// suffer injects one fault, which begins after a given delay and lasts for a
+// given time.
 func (b *bench) suffer(ctx context.Context, f androidsim.Fault, after, span time.Duration) {
 	pause(ctx, after)
 	x := trouble{name: f.Name, effect: f.Effect, from: time.Now()}
