@@ -52,16 +52,16 @@ var rootsAccumulated = []hprof.SubTag{
 // entries: cache, map, table.
 const cacheDepth = 3
 
-// accumulation adds to a heap.Accumulation what a report shows about it: its
-// dominators, cache and sharers.
+// accumulation is a heap.Accumulation together with its dominators, cache and
+// sharers, which reports show.
 type accumulation struct {
 	heap.Accumulation
-	// Share is Size divided by the reachable bytes, from 0 to 1. No size
+	// Share is Size divided by the reachable bytes, from 0 to 1. Neither number
 	// includes the image and zygote heaps.
 	Share float64
-	// Dominators are the dominators of Object, from the top down; nil if GC
-	// roots hold the objects. LeftOut is the number of dominators omitted from
-	// the middle of the list.
+	// Dominators lists the dominators of Object, from the top down; it is nil
+	// if GC roots hold the objects. LeftOut is the number of dominators omitted
+	// from the middle of the list.
 	Dominators []heap.Object
 	LeftOut    int
 	// Cache is the class of the cache that contains the accumulation, or "" if

@@ -211,7 +211,7 @@ func TestAccumulations(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			dump := appWith(t, test.add)
-			// The app's class loader holds its classes.
+			// The class loader of the app holds all classes.
 			want := ""
 			if test.want != "" {
 				want = "dalvik.system.PathClassLoader > java.lang.Object[] > " + test.want

@@ -39,8 +39,8 @@ type Options struct {
 	// other objects are then treated as not leaking. If the list is empty, the
 	// inspectors decide.
 	LeakingClasses []string
-	// Cut is the reason why the input is shorter than the original, if its
-	// packed form records one.
+	// Cut is the reason why the unpacked input is incomplete; nil if it is
+	// complete or was not compressed.
 	Cut error
 	// Phase is called with the name of each phase as it begins. Progress is
 	// called with the number of bytes read and the size of the file, from

@@ -54,8 +54,8 @@ func (t *classTree) sum(nodes []int) (count, bytes int64) {
 	return count, bytes
 }
 
-// trees are the trees of two dumps, overlaid. With a sign of -1, shrinkage
-// counts as growth.
+// trees holds the dominator trees of two dumps, overlaid. With a sign of -1,
+// shrinkage counts as growth.
 type trees struct {
 	base, head *classTree
 	sign       int64

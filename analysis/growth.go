@@ -47,13 +47,13 @@ type GrowthDump struct {
 	Process        string     `json:"process,omitempty"`
 	Objects        int64      `json:"objects"`
 	ReachableBytes int64      `json:"reachable_bytes"`
-	// FinalizerObjects is the number of objects that wait for a finalizer, and
-	// of all objects that only they hold; FinalizerBytes is their size. These
-	// objects are not reachable.
+	// FinalizerObjects is the number of objects that are waiting for a
+	// finalizer, and of all objects that only they hold; FinalizerBytes is
+	// their size. These objects are not reachable.
 	FinalizerObjects int64 `json:"finalizer_objects"`
 	FinalizerBytes   int64 `json:"finalizer_bytes"`
-	// Compared is the number of objects on paths; Paths is the number of
-	// different paths.
+	// Compared is the number of objects in the merged tree of paths; Paths is
+	// the number of nodes of that tree, one for each distinct path.
 	Compared int64 `json:"compared_objects"`
 	Paths    int   `json:"paths"`
 }
@@ -72,8 +72,8 @@ type GrowthSeries struct {
 	series *growth.Series
 	report Growth
 	idSize int
-	// waiting holds, for each dump, the class with the most objects that wait
-	// for their finalizer.
+	// waiting holds, for each dump, the class with the most objects that are
+	// waiting for their finalizer.
 	waiting []heap.FinalizerReachable
 	// jvm reports whether the previous dump was from a JVM.
 	jvm bool

@@ -92,8 +92,8 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 	for i, c := range where {
 		show := func(value string) string { return value }
 		if chosen.Text != nil && chosen.Text[i] {
-			// The text is redacted here because it is also redacted in the list
-			// of fields.
+			// The string is redacted here because it is also redacted in the
+			// list of fields.
 			show = d.hide.Redact
 		}
 		s.Where = append(s.Where, c.String(show))

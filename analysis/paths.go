@@ -135,7 +135,7 @@ func nameTypo(name, class string) bool {
 }
 
 // contains reports whether part occurs in the last part of a class's name and
-// is more than half as long as that.
+// makes up more than half of it.
 func contains(part, class string) bool {
 	part, class = simple(part), simple(class)
 	return 2*len(part) > len(class) && strings.Contains(class, part)
@@ -184,8 +184,8 @@ func (d *dump) below(class string) (names []string) {
 // a given ID.
 func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id hprof.ID, o Options) (*Paths, error) {
 	// Leak traces follow Shark, which reads the tables and nodes of an app's
-	// own subclasses of collections. Merged paths would then be split by the
-	// contents of the collection.
+	// own subclasses of collections. If merged paths did the same, they would
+	// be split by the contents of the collection.
 	o.inbound, o.subclasses = true, true
 	d, err := open(ctx, r, size, o)
 	if err != nil {

@@ -28,8 +28,9 @@ func leaking(t testing.TB, dump []byte, class string) *Report {
 	return r
 }
 
-// cachedShop returns an app with sessions in a map whose class belongs to Java
-// or, with own, to the app. The map contains both list nodes and tree nodes.
+// cachedShop returns an app with sessions in a map. The map's class belongs to
+// Java or, if own is true, to the app. The map contains both list nodes and
+// tree nodes.
 func cachedShop(t testing.TB, own bool) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34})

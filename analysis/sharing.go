@@ -13,8 +13,8 @@ import (
 
 // sharer is a static field, or a group of GC roots of one kind and class, that
 // holds many objects together with other sharers: each one keeps them alive.
-// The objects are then dominated by the class loader of those classes, or by
-// nothing, and neither helps the developer of the app.
+// The objects are then dominated by the class loader of the classes that
+// declare the fields, or by nothing; neither helps the developer of the app.
 type sharer struct {
 	// name is CLASS.FIELD, or KIND CLASS for GC roots.
 	name string
@@ -30,9 +30,10 @@ const (
 	// more of them share the objects, the objects are infrastructure, and
 	// naming the class loader is as helpful.
 	mostSharers = 3
-	// sharerReach is the maximum number of holders that are visited for one
-	// object, and sharerDegree is the maximum number of holders of one of them:
-	// only nearby static fields are relevant.
+	// sharerReach is the maximum number of objects that are visited in a search
+	// for the holders of one object, and sharerDegree is the maximum number of
+	// holders that are followed from each: only nearby static fields are
+	// relevant.
 	sharerReach  = 2048
 	sharerDegree = 256
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// Shark's answers to all cases together include each inspector, kind of root,
-// kind of reference and known leak.
+// Taken together, Shark's answers to all cases include each inspector, kind of
+// root, kind of reference and known leak.
 func TestSharkCoverage(t *testing.T) {
 	seen := sightings{}
 	leaks, traces, empty := 0, 0, 0
@@ -32,7 +32,7 @@ func TestSharkCoverage(t *testing.T) {
 	for what, wanted := range wantedOfShark {
 		for _, w := range wanted {
 			if !seen.has(what, w) {
-				t.Errorf("no answer of Shark has the %s %q", what, w)
+				t.Errorf("no Shark answer has the %s %q", what, w)
 			}
 		}
 	}

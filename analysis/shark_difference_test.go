@@ -193,7 +193,8 @@ func (r *rules) targets(s *scale, class string) (list []heap.Object) {
 	return list
 }
 
-// matchers returns Shark's matchers, except for our patterns.
+// matchers returns Shark's matchers, with those whose pattern is in r.patterns
+// replaced by ours.
 func (r *rules) matchers(theirs, ours []trace.Matcher) []trace.Matcher {
 	mine := func(m trace.Matcher) bool { return slices.Contains(r.patterns, m.Pattern.String()) }
 	list := slices.DeleteFunc(slices.Clone(theirs), mine)

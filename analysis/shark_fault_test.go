@@ -26,7 +26,7 @@ type sharkFault struct {
 	wrong   func(a, sound *sharktest.Answer, dump []byte) error
 }
 
-// sharkFaults returns Shark's faults that leakgate does not copy.
+// sharkFaults returns the faults of Shark that leakgate does not reproduce.
 func sharkFaults() []sharkFault {
 	plain := dumpOf(hproftest.Form{}, nil)
 	return []sharkFault{

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/sharktest"
 )
 
-// recordedAnswer is Shark 2.14's answer about a real dump.
+// recordedAnswer is Shark 2.14's answer for a real dump.
 type recordedAnswer struct {
 	Finder           string
 	LeakingObjectIDs []string `json:"leakingObjectIds"`

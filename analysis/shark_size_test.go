@@ -15,8 +15,8 @@ import (
 )
 
 // TestSharkSizes explains the differences between the sizes of Shark 2.14 and
-// ours, byte by byte. It compares each object on the paths of each generated
-// dump that may be the cause of a leak. Our size is exactly what the object
+// ours, byte by byte. In each generated dump, it compares every object on a
+// path that may be the cause of a leak. Our size is exactly what the object
 // dominates in the whole heap. Shark's size differs in five ways:
 //   - It covers what the paths of its search lead to. This includes objects
 //     that other roots or ignored references also hold (beyond), but excludes

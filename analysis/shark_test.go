@@ -88,8 +88,8 @@ var oneRun struct {
 	run  *sharkRun
 }
 
-// askShark runs Shark once for all tests. If Shark is not available, the test
-// ends according to recorded.Missing.
+// askShark runs Shark once for all tests. If Shark is not available,
+// recorded.Missing skips the test or fails it.
 func askShark(t *testing.T) *sharkRun {
 	t.Helper()
 	if testing.Short() {
@@ -247,8 +247,9 @@ func find(t *testing.T, data []byte, o Options) *found {
 	return &found{result, s.graph}
 }
 
-// TestSharkGenerated compares leaks, identities, statuses and paths with those
-// of Shark 2.14, by its rules, on every generated dump.
+// TestSharkGenerated compares the leaks, identities, statuses and paths that
+// our search finds by Shark's rules with those of Shark 2.14, on every
+// generated dump.
 func TestSharkGenerated(t *testing.T) {
 	wrong, all := 0, 0
 	for _, c := range askShark(t).cases {

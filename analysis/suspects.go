@@ -7,9 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// suspect returns a place where memory accumulates as it appears in a report.
-// The trace is that of the place; an accumulation by GC roots has the trace of
-// an example.
+// suspect returns the report entry for a place where memory accumulates. The
+// trace is that of the place; an accumulation by GC roots has the trace of an
+// example.
 func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		x = t.example(a)

@@ -21,8 +21,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// holdVariable is the environment variable that makes this test binary hold
-// that many MB of memory and wait.
+// holdVariable is an environment variable with a number of MB. If it is set,
+// this test binary allocates that much memory and waits instead of running
+// tests.
 const holdVariable = "LEAKGATE_TEST_HOLD_MB"
 
 func TestMain(m *testing.M) {

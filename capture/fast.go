@@ -199,7 +199,7 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	round := Round{Took: time.Since(began)}
 	if err != nil {
 		if within.Err() != nil && ctx.Err() == nil {
-			return round, fmt.Errorf("read fast channel: nothing in %v: %w", deadline, ErrNoAnswer)
+			return round, fmt.Errorf("read fast channel: no answer in %v: %w", deadline, ErrNoAnswer)
 		}
 		return round, fmt.Errorf("read fast channel: %w", shell.Failure(f.dev, deadline, err))
 	}

@@ -198,7 +198,7 @@ func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[st
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("read headroom: nothing in %v: %w", headroomTimeout, ErrNoAnswer)
+		return nil, fmt.Errorf("read headroom: no answer in %v: %w", headroomTimeout, ErrNoAnswer)
 	case err != nil:
 		return nil, fmt.Errorf("read headroom: %w", err)
 	}
@@ -338,7 +338,8 @@ func (r *headroomRound) file(line []byte) {
 }
 
 // glob counts the words of the form "/proc/123/fd/45". A glob without a match
-// is printed literally. glob returns false if the text contains any other word.
+// is printed literally. glob returns false if the output contains any other
+// word.
 func (r *headroomRound) glob(text []byte) bool {
 	clean := true
 	for word := range bytes.FieldsSeq(text) {
@@ -451,7 +452,7 @@ func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flag
 	}
 	if !h.asked {
 		if _, answered := parts["pid_max"]; !answered {
-			return nil, fmt.Errorf("read headroom: nothing in %v: %w", traitsTimeout, ErrNoAnswer)
+			return nil, fmt.Errorf("read headroom: no answer in %v: %w", traitsTimeout, ErrNoAnswer)
 		}
 		h.phone, h.asked = readBounds(parts), true
 		h.phone.limiter = h.readLimiter(parts)

@@ -23,7 +23,8 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// children starts a process for each name that a process can have.
+// children starts a process for each hostile name that a process can have, and
+// returns the pids by name.
 func children(t *testing.T) map[string]int {
 	t.Helper()
 	pids := map[string]int{}

@@ -125,8 +125,8 @@ type superuser struct {
 	refused string
 }
 
-// provisional is a probe that is used for a limited number of further lookups,
-// which left counts.
+// provisional is a probe that is used for a limited number of further lookups;
+// left is how many of them remain.
 type provisional struct {
 	probe Probe
 	left  int
@@ -305,9 +305,9 @@ func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Pro
 	return nil
 }
 
-// trySU tries, once per device, whether su works, with the two ways to call it.
-// It is not repeated because each call may show the user a prompt, over the app
-// that is being tested.
+// trySU tests, once per device, whether su works, using both ways to call it.
+// It does not repeat the test, because each call may show the user a prompt,
+// over the app that is being tested.
 func (l *Levels) trySU(ctx context.Context) error {
 	if l.su.asked {
 		return nil
@@ -340,7 +340,7 @@ func (l *Levels) trySU(ctx context.Context) error {
 	if silent {
 		l.su.refused = fmt.Sprintf("no answer in %v; not tried again", suTimeout)
 	} else if l.su.refused == "" {
-		l.su.refused = "it does not report root"
+		l.su.refused = "its shell is not root"
 	}
 	return nil
 }
@@ -473,5 +473,5 @@ func judge(text, file string) (Answer, string) {
 	case file == "status":
 		return Refused, "no RssAnon: a kernel before 4.5"
 	}
-	return Refused, "no Pss in it"
+	return Refused, "no Pss in the file"
 }

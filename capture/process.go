@@ -92,7 +92,7 @@ func (p Pattern) Match(name string) bool {
 	return string(p) == name
 }
 
-// stem returns the string that every matching name contains.
+// stem returns the part of the pattern that every matching name contains.
 func (p Pattern) stem() string { return strings.TrimSuffix(string(p), "*") }
 
 // ParsePattern validates a pattern. It rejects text that cannot be part of an

@@ -22,8 +22,8 @@ type endpoint struct {
 
 func (e endpoint) String() string { return e.addr }
 
-// localPort returns the port of the endpoint if a server started on this
-// machine would listen there.
+// localPort returns the port of the endpoint, and reports whether a server that
+// is started on this machine would listen on that port.
 func (e endpoint) localPort() (string, bool) {
 	if e.network != "tcp" {
 		return "", false

@@ -63,7 +63,8 @@ func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	return k, err
 }
 
-// bound records that from now on the device responds, not the server.
+// bound records that from now on responses come from the device, not from the
+// server.
 func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.AnswerTimeout }
 
 // Features returns the features of the device's adbd, such as shell_v2 and

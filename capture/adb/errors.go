@@ -69,7 +69,7 @@ func quoted(s string) string { return text.Quote(strings.TrimSpace(s), maxQuoted
 // clean is like quoted but without the quotes, for text from this machine.
 func clean(s string) string { return text.Head(strings.TrimSpace(s), maxQuoted) }
 
-// errUnknownService means that the server is older than the request.
+// errUnknownService means that the server is too old to support the request.
 var errUnknownService = errors.New("needs a newer adb server")
 
 // phase specifies which peer must respond next, for the error message.

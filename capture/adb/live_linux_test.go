@@ -236,7 +236,7 @@ func runningWith(word string) []int { return onMachine.with(word) }
 
 // processScanner scans all processes of this machine for all concurrent
 // callers. If each test scanned by itself, a machine with few cores would have
-// no time left for the work on which the tests wait.
+// no time left for the work that the tests are waiting for.
 type processScanner struct {
 	mu sync.Mutex
 	// next is the scan that has not yet started.
@@ -659,7 +659,7 @@ func BenchmarkShell(b *testing.B) {
 }
 
 // echoPhone answers every command immediately with the line that the prefix
-// prints and a fixed text.
+// prints and a fixed line of output.
 type echoPhone struct{ hostPhone }
 
 func (*echoPhone) Identity() adbd.Identity { return adbd.Identity{Serial: "E", Features: modern} }

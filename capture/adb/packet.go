@@ -16,7 +16,7 @@ const (
 	packetHead = 5
 )
 
-// packets reads the shell protocol. After an error of r it continues where it
+// packets reads the shell protocol. After an error from r it continues where it
 // stopped.
 type packets struct {
 	r    io.Reader

@@ -196,7 +196,7 @@ func ownGoroutines() []string {
 	buf = buf[:runtime.Stack(buf, true)]
 	var own []string
 	for _, g := range bytes.Split(buf, []byte("\n\n")) {
-		// scripted holds the servers of the tests.
+		// The function scripted runs the servers of the tests.
 		if bytes.Contains(g, []byte("capture/adb.")) && !bytes.Contains(g, []byte("adb.scripted.")) &&
 			!bytes.Contains(g, []byte("testing.tRunner")) && !bytes.Contains(g, []byte("testing.(*B)")) &&
 			!bytes.Contains(g, []byte("testing.Main")) && !bytes.Contains(g, []byte("testing.(*M)")) {
@@ -206,7 +206,7 @@ func ownGoroutines() []string {
 	return own
 }
 
-// soon returns a context for one call in a test.
+// soon returns a context with a timeout, for one call in a test.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	t.Cleanup(cancel)

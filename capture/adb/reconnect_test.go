@@ -30,8 +30,8 @@ func TestNetworkSerial(t *testing.T) {
 // switchboard is a scripted server with one network device.
 type switchboard struct {
 	mu sync.Mutex
-	// line is the text that the server lists, or "" if it lists nothing; after
-	// is what it lists after a connect request.
+	// line is the device line that the server lists, or "" if it lists nothing;
+	// after is what it lists after a connect request.
 	line, after string
 	// says is the answer to connect.
 	says string

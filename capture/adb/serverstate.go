@@ -14,9 +14,9 @@ import (
 // gap would be killed in turn, or prevent the other from binding the port. So
 // an unused address is watched for a while before a server is started there.
 const (
-	// grace is how long nothing must have listened at an address of this
-	// machine before a server is started there. It does not apply to the first
-	// start by this process.
+	// grace is how long an address of this machine must have had no listener
+	// before a server is started there. It does not apply to the first start by
+	// this process.
 	grace = 3 * time.Second
 	// startEvery is the minimum time between two starts. A server that ends
 	// sooner was stopped on purpose or is broken.

@@ -291,7 +291,8 @@ func TestLongChainIsFolded(t *testing.T) {
 }
 
 // A leak lists a bounded number of the objects that leak only because of it,
-// and counts all of them: 1,200 screens have 1,200 times as many as one screen.
+// and counts all of them: the count for 1,200 screens is 1,200 times the count
+// for one.
 func TestManyBehindOneLeak(t *testing.T) {
 	t.Parallel()
 	listed, each, _ := behindScreens(t, 1)

@@ -18,7 +18,7 @@ type asyncWriter struct {
 const (
 	// maxWaiting is the capacity of the queue, in writes.
 	maxWaiting = 1024
-	// lastWrites is the time for which close waits for the queue to empty.
+	// lastWrites is how long close waits for the queue to empty.
 	lastWrites = time.Second
 )
 

@@ -308,7 +308,7 @@ func baselinePinCommand(c *console) *cobra.Command {
 		Short: "keep the current runs under the name of a release",
 		Long: `Keep the current good runs of the baseline under the name of a release. Runs of the base
 branch are compared with them as well: slow growth over many changes, which the newest runs
-already contain, fails there (rule leak.creep), and is only reported for a pull request.`,
+already contain, fails such a run (rule leak.creep); for a pull request it is only reported.`,
 		Example: "  leakgate baseline pin 4.1\n  leakgate baseline pin v2026.11 --baseline " +
 			"git:leak-baseline#shop.json",
 		Annotations: manual{

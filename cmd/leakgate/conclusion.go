@@ -59,7 +59,7 @@ func decidedBy(r record.Run, code int) string {
 	return "the run directory or the report could not be written"
 }
 
-// leakers names the processes that leak. If no single process leaks, it says
+// leakers names the processes that leak. If no single process leaks, it names
 // what leaks instead.
 func leakers(r record.Run) string {
 	for _, leaks := range []func(record.Process) bool{

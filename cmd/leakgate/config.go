@@ -364,7 +364,8 @@ func readingsOf(c console, path string, chosen *config.Config) []*config.Config 
 	return out
 }
 
-// checkPolicies builds the policy of each reading of a file.
+// checkPolicies returns the problems that prevent a run with any of the given
+// readings of a file.
 func checkPolicies(path string, readings []*config.Config) error {
 	var problems config.Errors
 	for _, cfg := range readings {
@@ -381,7 +382,7 @@ func checkPolicies(path string, readings []*config.Config) error {
 	return problems
 }
 
-// unjudgeable returns warnings for the readings of a file whose run cannot
+// unjudgeable returns warnings about readings of a file with which no run can
 // reach a verdict.
 func unjudgeable(readings []*config.Config) config.Errors {
 	var warnings config.Errors

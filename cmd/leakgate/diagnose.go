@@ -107,7 +107,7 @@ func (f *responseFlags) declare(fs *pflag.FlagSet) {
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 }
 
-// options returns the flags in the form that the engine takes.
+// options converts the flags to options of package response.
 func (f *responseFlags) options() (response.Options, error) {
 	o := response.Options{
 		Keep: f.keep, Logcat: f.logcat, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: hostmemory.Free,
@@ -295,7 +295,7 @@ func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Or
 	}
 }
 
-// kindOf returns the kind for a value of --kind.
+// kindOf returns the kind of leak for a value of --kind.
 func kindOf(kind string) (k detector.LeakKind) {
 	if k.UnmarshalText([]byte(kind+"_leak")) != nil {
 		return detector.Unknown

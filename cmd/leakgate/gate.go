@@ -36,8 +36,8 @@ a regression: a new leak, more objects per loop, larger objects, or a new class 
 known reference. Leaks that the baseline already has are reported, but do not fail.
 
 Instead of a run, --dump names heap dumps of one process, each taken after a loop of the
-scenario while the app was idle, and --leakcanary a LeakCanary report (its text, a JUnit
-XML or logcat).
+scenario while the app was idle, or --leakcanary names a LeakCanary report (plain text,
+JUnit XML or logcat).
 
 gate.json and comment.md are written into the run directory, or into --out.`,
 		Example: `  leakgate gate --run leakgate-runs/pr --baseline file:leak-baseline.json

@@ -455,7 +455,7 @@ func TestCommentNotPosted(t *testing.T) {
 const hostile = "@octocat #1 --> <img src=x onerror=alert(1)> ![a](https://evil.test/a) [b](https://evil.test/b) " +
 	"https://evil.test/c `` ``` <!-- --> | **x** </details></code>\n\n# Big\n\n::error::x\x1b[31m"
 
-// poison replaces each free text of gate.json with hostile.
+// poison replaces the value of each free-text field of gate.json with hostile.
 func poison(v any, name string) any {
 	switch v := v.(type) {
 	case map[string]any:

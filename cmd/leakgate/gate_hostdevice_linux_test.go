@@ -146,7 +146,7 @@ func (g *judged) run(t *testing.T, name string) (code int, out string) {
 	return g.start(t, 2*time.Minute, "run", "run.yaml", "--out", name)
 }
 
-// typed executes another command, which must end with this exit code.
+// typed executes another command and checks its exit code.
 func (g *judged) typed(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	code, out := g.start(t, time.Minute, args...)

@@ -15,7 +15,8 @@ import (
 )
 
 // closedScreens returns a heap dump of an app with a number of closed screens
-// of each class. One list holds all of them or, with apart, one list per class.
+// of each class. One list holds all of them; if apart is true, each class has
+// its own list.
 func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -73,8 +73,8 @@ func writeHelp(w io.Writer, cmd *cobra.Command) {
 	_, _ = io.WriteString(w, b.String()) // there is nowhere else to report it
 }
 
-// writeParagraphs writes a text with its paragraphs wrapped. Indented lines are
-// not changed.
+// writeParagraphs writes paragraphs, each wrapped to the width of the help.
+// Indented lines are not changed.
 func writeParagraphs(b *strings.Builder, text string) {
 	for i, paragraph := range strings.Split(text, "\n\n") {
 		if i > 0 {

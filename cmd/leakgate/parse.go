@@ -219,7 +219,7 @@ func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(i
 type document struct {
 	Schema    string      `json:"schema"`
 	Kind      string      `json:"kind"`
-	Truncated bool        `json:"truncated"` // the text was recognized as truncated
+	Truncated bool        `json:"truncated"` // the input was recognized as truncated
 	Error     *parseError `json:"error"`
 	Warnings  []string    `json:"warnings"`
 
@@ -349,7 +349,7 @@ func (d *document) showmap(m procfs.Showmap) {
 		PrivateDirty known.Int           `json:"private_dirty_kb"`
 		Swap         known.Int           `json:"swap_kb"`
 		Mappings     known.Int           `json:"mappings"`
-		Rows         known.Int           `json:"rows"` // unknown if the text ends before the TOTAL line
+		Rows         known.Int           `json:"rows"` // unknown if the input ends before the TOTAL line
 		Objects      []procfs.ShowmapRow `json:"objects"`
 	}{t.PSS, t.SwapPss, t.RSS, t.Size, t.SharedClean, t.SharedDirty, t.PrivateClean, t.PrivateDirty, t.Swap, t.Count,
 		rows, append([]procfs.ShowmapRow{}, m.Rows...)}, m.Truncated, m.Warnings)
@@ -503,8 +503,8 @@ func writeList(w io.Writer, name string, list reflect.Value, indent string) {
 	}
 }
 
-// valueText formats a value for people; a value that is not in the text becomes
-// "-".
+// valueText formats a value for people; a value that is not in the input
+// becomes "-".
 func valueText(v any) string {
 	switch v := v.(type) {
 	case field.Text:

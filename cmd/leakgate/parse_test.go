@@ -481,7 +481,7 @@ func TestParseOfTruncatedTexts(t *testing.T) {
 					alone := c.kind == "gfxinfo" && !told && !strings.Contains(key, ".")
 					if v != nil && v != all[key] && !alone && !strings.HasPrefix(key, "warnings") &&
 						!strings.HasSuffix(key, "computed") {
-						t.Fatalf("truncated at %d: %s is %v, but %v in the complete text", at, key, v, all[key])
+						t.Fatalf("truncated at %d: %s is %v, but %v in the complete input", at, key, v, all[key])
 					}
 				}
 			}

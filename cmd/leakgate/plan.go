@@ -54,7 +54,8 @@ func (f *runFlags) declare(fs *pflag.FlagSet) {
 		"how long a device may be disconnected before its part of the run ends")
 }
 
-// declareOutput declares the flags that diagnose has as well.
+// declareOutput declares the output flags, which run, watch, demo, trip and
+// diagnose share.
 func (f *runFlags) declareOutput(fs *pflag.FlagSet, file string) {
 	fs.Var(word(&f.out, "DIR"), "out", "directory to write to; by default a new one in leakgate-runs")
 	fs.BoolVar(&f.asJSON, "json", false, "print "+file+", and nothing else, to stdout")

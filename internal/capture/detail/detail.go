@@ -54,7 +54,7 @@ func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p captur
 		return d, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
 		return d,
-			fmt.Errorf("read meminfo of %s, pid %d: nothing in %v: %w", p.Name, p.PID, deadline, capture.ErrNoAnswer)
+			fmt.Errorf("read meminfo of %s, pid %d: no answer in %v: %w", p.Name, p.PID, deadline, capture.ErrNoAnswer)
 	case err != nil:
 		return d, fmt.Errorf("read meminfo of %s: %w", p.Name, err)
 	}
