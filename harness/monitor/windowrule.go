@@ -32,7 +32,8 @@ func (r *WindowRule) digestWords() []string {
 	return []string{"windows", r.Begin.String(), r.End.String()}
 }
 
-// escapeSequences matches the color codes of a terminal (ECMA-48, CSI).
+// escapeSequences matches the control sequences of a terminal, such as color
+// codes (ECMA-48, CSI).
 var escapeSequences = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 
 // begins returns the name of the test that begins at a line.

@@ -175,7 +175,7 @@ func TestLineUnplug(t *testing.T) {
 	io.WriteString(near, "back")
 	l.Interrupt()
 	if len(l.conns) != 0 {
-		t.Errorf("%d connections remain after Cut", len(l.conns))
+		t.Errorf("%d connections remain after Interrupt", len(l.conns))
 	}
 	drain(t, far)
 }
@@ -331,7 +331,7 @@ func TestLineAtServer(t *testing.T) {
 func TestLineAtDaemon(t *testing.T) {
 	for name, c := range map[string]struct {
 		start func(l *Line) func()
-		// dies checks that the connection ends before any response arrives.
+		// dies is set if the connection ends before any response arrives.
 		dies bool
 	}{
 		"none":    {func(*Line) func() { return func() {} }, false},

@@ -160,7 +160,8 @@ var waitStates = map[string][]string{
 	"sideload": {"sideload"}, "bootloader": {"bootloader"}, "any": nil,
 }
 
-// waitDisconnect waits for the phone to disappear.
+// waitDisconnect is the state in a wait-for request that waits for the phone to
+// disappear.
 const waitDisconnect = "disconnect"
 
 // parseWait parses the KIND-STATE part of wait-for-KIND-STATE.

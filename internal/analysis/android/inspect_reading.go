@@ -135,7 +135,7 @@ func (i *Inspector) array(o heap.Object) (*heap.Record, bool) {
 	return r, ok && r.Kind == hprof.SubObjectArray
 }
 
-// element returns the element of an array or a list with the given index.
+// element is an element of an array or a list, with its index.
 type element struct {
 	index  int
 	object heap.Object

@@ -29,7 +29,7 @@ func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
 }
 
-// tables returns all matchers, in Shark's order.
+// tables holds all matchers, in Shark's order.
 var tables = [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid}
 
 // matchers returns the matchers of an edition that apply.

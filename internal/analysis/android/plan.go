@@ -27,7 +27,7 @@ type topic interface {
 	finish(p *plan)
 }
 
-// request requests the record of an object.
+// request is a request for the record of an object.
 type request struct {
 	object heap.Object
 	number uint32

@@ -87,7 +87,7 @@ func TestStacks(t *testing.T) {
 		}
 	}
 	if len(want) != 7 || len(got) != len(want) {
-		t.Fatalf("got %d stacks and expected %d, want 7 of both", len(got), len(want))
+		t.Fatalf("got %d stacks, expected %d, want 7 each", len(got), len(want))
 	}
 	for text, n := range want {
 		if got[text] != n {

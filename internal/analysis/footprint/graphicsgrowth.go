@@ -25,7 +25,7 @@ type GraphicsRow struct {
 	Before known.Int
 	After  known.Int
 	Delta  int64
-	// Buffers is the number of buffers of a layer.
+	// BuffersBefore and BuffersAfter are the numbers of buffers of a layer.
 	BuffersBefore int64
 	BuffersAfter  int64
 	// Foreign reports whether the process is not responsible for the growth:

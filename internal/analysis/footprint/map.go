@@ -16,7 +16,7 @@ const (
 )
 
 // Usage is the memory of mappings. Unknown numbers count as 0; the Warnings of
-// a Growth report those of PSS and SwapPSS.
+// a MapGrowth report unknown values of PSS and SwapPSS.
 type Usage struct {
 	PSS, SwapPSS known.Int
 	// Size is the total length of the mappings. PrivateDirty is the memory that

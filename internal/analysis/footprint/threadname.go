@@ -17,7 +17,7 @@ const (
 )
 
 // threadName is a parsed name. The skeleton has a 0 byte in place of each
-// number; the numbers are in numberRuns. No printable name contains a 0 byte.
+// number; numbers holds the numbers. No printable name contains a 0 byte.
 type threadName struct {
 	skeleton string
 	numbers  []string

@@ -11,7 +11,7 @@ func sane(v known.Int, most int64) known.Int {
 }
 
 const (
-	// maxKB is a petabyte, in kB: more than any phone has, and small enough for
+	// maxKB is a pebibyte, in kB: more than any phone has, and small enough for
 	// sums not to overflow.
 	maxKB = 1 << 40
 	// maxLines is the maximum number of lines in a summary.

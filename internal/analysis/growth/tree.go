@@ -25,8 +25,8 @@ type tree struct {
 	// of bytes that a reported node retains in the last dump, minus those that
 	// other reported nodes below it retain. Both are nil for the first dump.
 	grew []bool
-	// swelled marks the nodes whose objects have grown in size in each dump but
-	// not in number.
+	// swelled marks the nodes whose objects have neither shrunk in size nor
+	// grown in number in any dump.
 	swelled  []bool
 	credited []int64
 	// index is an open-addressing hash table that finds nodes by parent, edge
@@ -155,9 +155,9 @@ func (t *tree) compare(before *tree, least uint32) {
 }
 
 // A node that does not grow in number is reported only if it grows in size by
-// at least these constants: the size of buffers and tables changes by a few
-// hundred bytes all the time. A node that grows in steps, like a buffer that
-// doubles, must grow more than one that grows in each dump.
+// at least leastSwell bytes, because the size of buffers and tables changes by
+// a few hundred bytes all the time. For a node that grows in steps, like a
+// buffer that doubles, the minimum is leastStride bytes.
 const (
 	leastSwell  = 16 << 10
 	leastStride = 64 << 10

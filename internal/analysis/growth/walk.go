@@ -181,8 +181,9 @@ func (w *walk) close() {
 	w.graph.Release(&w.low.order)
 }
 
-// Roots are distinguished by kind and class, while Shark distinguishes them
-// only by kind, because a class is a holder with static fields of its own.
+// roots puts the GC roots into the queues. It distinguishes them by kind and
+// class, while Shark distinguishes them only by kind, because a class is a
+// holder with static fields of its own.
 func (w *walk) roots() {
 	w.high.begin()
 	w.low.begin()

@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// classLinks returns the references that class records imply under the size
+// classLinks determines the references that class records imply under the size
 // model Leakgate.
 type classLinks struct {
 	// rooted reports whether a class object is a GC root, declared or implied.

@@ -2,7 +2,7 @@ package heap
 
 import "context"
 
-// dominate finds the immediate dominator of each vertex: Lengauer and Tarjan,
+// dominance finds the immediate dominator of each vertex: Lengauer and Tarjan,
 // "A fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979), with
 // path compression only, which takes O(m log n) on any graph. SEMI-NCA is as
 // fast on most heaps, but climbs the tree once for each vertex with several

@@ -267,8 +267,9 @@ func (l *loader) fits(n int64) error {
 	return &MemoryError{Need: need, Limit: l.options.Limit}
 }
 
-// This is the maximum size of the tables for an object with one and a half
-// references, plus the bytes that Options.Inbound adds (docs/performance.md).
+// bytesOfObject is the maximum size of the tables for an object with one and a
+// half references; bytesOfInbound is the size that Options.Inbound adds
+// (docs/performance.md).
 const (
 	bytesOfObject     = 18
 	bytesOfInbound    = 6
