@@ -23,8 +23,8 @@ type intent struct {
 	action, data, mime string
 	categories         []string
 	flags              uint32
-	// pkg is set by -p or a package name alone; component is CLASS of PACKAGE,
-	// both fully qualified.
+	// pkg is set by -p or a package name alone; component is the package of the
+	// component, and className is its full class name.
 	pkg                  string
 	component, className string
 	extras               bool

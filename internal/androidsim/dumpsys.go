@@ -131,8 +131,8 @@ func (p *Phone) serviceNames() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "gpu" && p.service(name) == nil })
 }
 
-// wanted returns the processes that a name or pid selects, or all apps if name
-// is empty.
+// wanted returns the processes that a name or pid selects, or those of all apps
+// if name is empty.
 func (p *Phone) wanted(name string, asPackage bool) []view {
 	pid, err := strconv.Atoi(name)
 	var out []view

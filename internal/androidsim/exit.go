@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// cause is why a process ended.
+// cause is the reason why a process ended.
 type cause struct {
 	reason, subreason int
 	// status is the signal, or 0.

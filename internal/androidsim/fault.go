@@ -58,7 +58,7 @@ func (p *Phone) hold(f *fault) (end func()) {
 	})
 }
 
-// alter replaces the list of faults: readers use the old one without a lock.
+// alter replaces the list of faults, never changes it: readers hold no lock.
 func (p *Phone) alter(change func([]*fault) []*fault) {
 	p.altering.Lock()
 	defer p.altering.Unlock()
@@ -180,8 +180,7 @@ type truncation struct {
 
 // TruncateOutput truncates the standard output of each command that starts from
 // now on after n bytes; the command is then killed and its stream ends. The
-// exit status is lost or, if status is true, 0, as on phones whose adbd reads
-// none.
+// exit status is lost or, if status is true, 0, as if adbd had not read it.
 func (p *Phone) TruncateOutput(n int64, status bool) (end func()) {
 	t := &truncation{after: max(n, 0), exit: adbd.NoExit}
 	if status {
@@ -292,7 +291,8 @@ func (d *sampleDeath) countRead(p *Phone, v view) {
 	}
 }
 
-// readFault returns how the one read after the end of the process fails.
+// readFault returns the fault of the one read that follows the end of the
+// process.
 func (d *sampleDeath) readFault(pid int) FileFault {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -162,10 +162,9 @@ func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 	return b.String()
 }
 
-// surfaceFlingerText returns what dumpsys SurfaceFlinger prints about buffers:
-// those of the screen, which it allocates, and those of every window. Since
-// Android 12 apps allocate window buffers (BLASTBufferQueue), and it imports
-// them.
+// surfaceFlingerText returns the buffers in dumpsys SurfaceFlinger: those of
+// the screen, which SurfaceFlinger allocates, and those of every window. Since
+// Android 12 it imports the latter from apps (BLASTBufferQueue).
 func surfaceFlingerText(vs []view, api int) string {
 	own := make([]gralloc, 3)
 	for i := range own {

@@ -95,8 +95,8 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 	server, up := c.phone.server(), c.phone.Uptime()
 	w.growing(up, up+maxWait)
 	// Only the log of the app says whether the dump was written: am is only
-	// notified that the app has finished (ActivityThread.handleDumpHeap). The
-	// file is then empty (art/runtime/hprof/hprof.cc, DumpToFile,
+	// notified that the app has finished (ActivityThread.handleDumpHeap). If it
+	// failed, the file is empty (art/runtime/hprof/hprof.cc, DumpToFile,
 	// FdFile::Erase) or truncated.
 	err := c.fillHeap(w, v, o)
 	if !o.native {
@@ -372,7 +372,7 @@ func (p *Phone) watchDump(w *fileWriter, v view) {
 	}
 }
 
-// fileTime returns the device time at which files are examined.
+// fileTime returns the device time, after it has updated the dumps in progress.
 func (p *Phone) fileTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

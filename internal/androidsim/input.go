@@ -173,8 +173,8 @@ func (e *inputEvent) refuse() int {
 	return 0
 }
 
-// complain responds to invalid arguments: the service throws an exception
-// (android.os.ShellCommand.exec); before inputService, input prints its usage.
+// complain responds to invalid arguments: since API 31 the service throws an
+// exception (android.os.ShellCommand.exec); before, input prints its usage.
 func (e *inputEvent) complain() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {

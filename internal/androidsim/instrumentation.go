@@ -298,8 +298,8 @@ func (p *Phone) noticeDeaths(up time.Duration) {
 	}
 }
 
-// skip drops the remaining steps of a dead process and moves the later steps
-// forward to at.
+// skip drops the remaining steps of a dead process; the steps after them begin
+// at the given time.
 func (r *testRun) skip(at time.Duration) {
 	next := slices.IndexFunc(r.steps, func(s testStep) bool { return s.kind == stopsProcess || s.kind == finishesRun })
 	r.steps = r.steps[next:]

@@ -287,7 +287,8 @@ func TestInstrumentErrors(t *testing.T) {
 }
 
 // The leaks of tests appear in dumpsys and in heap dumps, from the leaking test
-// until the end of the process. The tests do not run in the same process.
+// until the end of the process. The tests run in a new process, not in the one
+// that was already running.
 func TestInstrumentLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := tested(Options{DumpsysTime: 1}, threeTests()...)

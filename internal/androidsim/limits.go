@@ -54,7 +54,7 @@ func (v view) limitsText(api int) string {
 	return b.String()
 }
 
-// fdSize returns the size of the table of open files, which every user may read
+// fdSize returns the size of the table of open files, which every UID may read
 // (fs/file.c, alloc_fdtable).
 func fdSize(files int) int {
 	const atFirst, step = 64, 128
@@ -88,7 +88,7 @@ func (v view) fdTarget(fd int) string {
 }
 
 // countsFDs reports whether the size of /proc/PID/fd is the number of open
-// files, as since Linux 6.2 (fs/proc/fd.c, proc_fd_getattr).
+// files, as it is since Linux 6.2 (fs/proc/fd.c, proc_fd_getattr).
 func countsFDs(api int) bool { return api >= 36 }
 
 // addressBase returns the address space of a process before it allocates

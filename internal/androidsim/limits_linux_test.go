@@ -19,8 +19,8 @@ func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	if len(ours) != len(theirs) {
 		t.Fatalf("%d lines, the kernel prints %d", len(ours), len(theirs))
 	}
-	// Compares everything except the two columns of numbers, whose width is
-	// fixed.
+	// The test compares everything except the two columns of numbers, whose
+	// width is fixed.
 	const from, to = 26, 26 + 2*21
 	for i, line := range theirs {
 		if len(line) != len(ours[i]) || len(line) >= to &&

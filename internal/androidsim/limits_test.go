@@ -36,7 +36,7 @@ func number(t testing.TB, p *Phone, command string) int64 {
 	return n
 }
 
-// Every user may read the limits, in every build.
+// Every UID may read the limits, in every build.
 func TestLimits(t *testing.T) {
 	for _, api := range apis {
 		p := asked(Options{API: api}, ProcessSpec{})
@@ -72,8 +72,8 @@ func TestTaskLimits(t *testing.T) {
 	}
 }
 
-// Leaked files are visible to users who may list them. Where the size of the
-// directory is the number of files, every user sees it.
+// Leaked files are visible to the UIDs that may list them. Where the size of
+// the directory is the number of files, every UID can read that number.
 func TestLeakFiles(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {

@@ -200,7 +200,7 @@ func (p *Phone) log(from time.Time) []logLine {
 			until = l.proc.died
 		}
 		age := until - l.view.start
-		// No entry that a process logged before it ended is later than this.
+		// Entries logged before the process ended are not later than this age.
 		out = p.collections(out, l.view, age-now.Sub(from), age)
 	}
 	out = slices.DeleteFunc(out,

@@ -35,8 +35,8 @@ func (p *Phone) limits(proc *process) bool {
 		proc.fixed == 0
 }
 
-// limit returns the limit of a process in its current state, in kB; ok is false
-// if there is none (MemoryLimiter.java, initializeMemoryLimits).
+// limit returns the limits of a process in its current state, in kB; ok is
+// false if it has none (MemoryLimiter.java, initializeMemoryLimits).
 func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 	switch {
 	case adj < 0 || adj >= 900:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// From API 37 on, the memory limiter kills a process half a minute after its
+// Since API 37, the memory limiter kills a process half a minute after its
 // memory and swap exceed the limit.
 func TestMemoryLimiter(t *testing.T) {
 	limiter := &MemoryLimiter{Visible: 200, VisibleSwap: 56, NotVisible: 100, NotVisibleSwap: 28}

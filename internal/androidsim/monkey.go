@@ -39,9 +39,9 @@ func monkey(c *call) int {
 	return c.runMonkey(m)
 }
 
-// deaths returns the number of processes of the packages that have died so far,
-// the number of them that crashed, and the process that crashed last. Monkey
-// reports only crashes.
+// deaths returns how often processes of the packages have died so far, how
+// often they crashed, and the process that crashed last. Monkey reports only
+// crashes.
 func (c *call) deaths(packages []string) (n, crashes int, last *process) {
 	p := c.phone
 	p.mu.Lock()

@@ -30,7 +30,7 @@ type Options struct {
 	// Root makes the shell run as root, like `adb root`: it may read every
 	// smaps.
 	Root bool
-	// SU adds to the phone's PATH a su that every user may run.
+	// SU adds to the phone's PATH a su that every UID may run.
 	SU bool
 	// Bits32 means that the phone runs no 64-bit processes.
 	Bits32 bool
@@ -38,7 +38,7 @@ type Options struct {
 	// dalvik.vm.heapsize in MB: the maximum Java heap of an app without and
 	// with a large heap. 0 means 256 and 512.
 	HeapGrowthLimit, HeapSize int
-	// MemoryLimiter holds the limits of the memory limiter, from API 37 on; nil
+	// MemoryLimiter holds the limits of the memory limiter (since API 37); nil
 	// means that there is no limiter.
 	MemoryLimiter *MemoryLimiter
 	// NoGPUMemory means that the GPU driver does not report process memory.
@@ -46,7 +46,7 @@ type Options struct {
 	// BuildType is user (also if empty), userdebug or eng.
 	BuildType string
 	// SmapsRollup specifies whether the kernel provides /proc/PID/smaps_rollup;
-	// nil means from Android 10 on.
+	// nil means that it does since Android 10.
 	SmapsRollup *bool
 	// DumpsysTime is the device time of one dumpsys; 0 means one second.
 	DumpsysTime time.Duration
@@ -279,7 +279,8 @@ func (p *Phone) Packages() (out []string) {
 	return append(out, p.testPackages()...)
 }
 
-// Instrumentations returns what `am instrument` can run, as PACKAGE/RUNNER.
+// Instrumentations returns the instrumentations that `am instrument` can run,
+// as PACKAGE/RUNNER.
 func (p *Phone) Instrumentations() (out []string) {
 	for _, i := range p.opt.Instrumentations {
 		out = append(out, i.component())
@@ -373,7 +374,7 @@ func (p *Phone) running(process string) (view, bool) {
 }
 
 // Kill kills a process as the low memory killer does. It restarts after its
-// RestartAfter; if system_server is killed, all apps end too, see CrashSystem.
+// RestartAfter; if system_server is killed, all apps end too (see CrashSystem).
 // Like the other hooks, Kill returns false if there is no such process.
 func (p *Phone) Kill(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {

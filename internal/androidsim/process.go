@@ -40,15 +40,15 @@ type ProcessSpec struct {
 	RestartAfter time.Duration
 	// Isolated runs the process under its own uid, which run-as cannot assume.
 	Isolated bool
-	// Native makes it a program without ART: it has no Java heap and dies on
-	// SIGUSR1.
+	// Native makes the process a program without ART: it has no Java heap and
+	// dies on SIGUSR1.
 	Native bool
 	// Threads is the number of threads that are not leaked; 0 means 28.
 	Threads int
 	// Files is the number of open file descriptors that are not leaked; 0 means
 	// 96.
 	Files int
-	// Bits32 makes it a 32-bit process on a phone that supports both.
+	// Bits32 makes the process a 32-bit one on a phone that supports both.
 	Bits32 bool
 	// DumpBytes is the minimum size of the process's heap dumps in bytes;
 	// generated arrays fill them up. 0 means the size of the heap.
@@ -253,7 +253,7 @@ func (p *process) due() (time.Duration, bool) {
 	return at, ok
 }
 
-// die ends the life; the process restarts at the time back or, if that is
+// die ends the life; the process restarts after the time back or, if that is
 // never, only when it is started explicitly.
 func (p *process) die(at, back time.Duration) {
 	p.lastPID, p.pid, p.died = p.pid, 0, at
@@ -265,8 +265,8 @@ func (p *process) die(at, back time.Duration) {
 	}
 }
 
-// backAfter returns ProcessSpec.RestartAfter, or never. Init restarts system
-// processes.
+// backAfter returns ProcessSpec.RestartAfter, or never; init restarts system
+// processes after 5 s.
 func (p *process) backAfter() time.Duration {
 	if p.fixed != 0 {
 		return 5 * time.Second

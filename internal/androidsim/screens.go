@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// Screen is an Activity that `am start` opens and the BACK key closes, see
-// App.Screens. Its launch mode is standard: each start creates a new instance.
+// Screen is an Activity that `am start` opens and the BACK key closes (see
+// App.Screens). Its launch mode is standard: each start creates a new instance.
 type Screen struct {
 	// Class is the class of the Activity: com.shop.CartActivity, or
 	// .CartActivity for short.

@@ -566,7 +566,7 @@ func TestServedDemoHasScreens(t *testing.T) {
 }
 
 // FuzzStart checks that arguments are either parsed completely or rejected with
-// a one-line exception, and that the result was among them.
+// a one-line exception, and that each parsed value is one of the arguments.
 func FuzzStart(f *testing.F) {
 	for _, s := range []string{
 		"-W -S -n com.cart/.A", "-a x -c y -c z -d a:b -t t -f 0x10000000 --es k v a/.b", "-R 3 com.cart", "-n x",

@@ -127,7 +127,7 @@ func (p *Phone) deliver(proc *process, signal int, up time.Duration) {
 	case signal == sigUSR1 && !proc.native:
 		proc.gc = proc.age(up)
 		p.logCollection(proc, up, true)
-	case !harmless(signal), signal == sigUSR1: // whose default action ends a process (signal(7))
+	case !harmless(signal), signal == sigUSR1: // signals whose default action ends a process (signal(7))
 		p.end(proc, up, proc.backAfter(), killed(signal))
 	}
 }

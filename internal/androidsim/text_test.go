@@ -70,7 +70,7 @@ func TestIdentities(t *testing.T) {
 func checkTexts(t *testing.T, p *Phone, api int) {
 	truth, ok := p.Memory("com.shop")
 	if !ok {
-		t.Fatal("com.shop does not run")
+		t.Fatal("com.shop is not running")
 	}
 	failf := func(format string, args ...any) {
 		t.Helper()
@@ -170,10 +170,10 @@ func checkMeminfo(t *testing.T, p *Phone, api int, truth Memory, failf func(stri
 		failf("rows add up to %d %d %d %d, TOTAL %+v, RSS %v", pss, dirty, clean, rss, total, b.TotalRss)
 	}
 	if api == 30 && total.Rss != b.TotalPss {
-		failf("Android 11 repeats the Pss as Rss, this has %v", total.Rss)
+		failf("Android 11 prints the Pss as Rss, but TOTAL has Rss %v", total.Rss)
 	}
 	if api > 30 && total.Rss.N != rss {
-		failf("TOTAL has Rss %v of %d", total.Rss, rss)
+		failf("TOTAL has Rss %v, want %d", total.Rss, rss)
 	}
 	if api < 23 {
 		if !b.Computed && api >= 19 {

@@ -185,7 +185,7 @@ func TestShortUser(t *testing.T) {
 	}
 }
 
-// FuzzParseLogcat checks that a valid query selects an entry exactly if the
+// FuzzParseLogcat checks that a valid query selects an entry if and only if the
 // filters for time, process and text match and the same query without these
 // filters selects it; the printed entry contains the entry's text.
 func FuzzParseLogcat(f *testing.F) {

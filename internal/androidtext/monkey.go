@@ -149,8 +149,8 @@ func MonkeyCrash(process string, pid int) string {
 	return fmt.Sprintf("// CRASH: %s (pid %d)\n// Short Msg: Process crashed\n", process, pid)
 }
 
-// Aborted returns what a run that ends at a crash prints to standard output and
-// to standard error.
+// Aborted returns the lines that monkey prints to standard output and to
+// standard error when a run ends at a crash.
 func (m *Monkey) Aborted(done int) (out, errs string) {
 	return fmt.Sprintf("** Monkey aborted due to error.\nEvents injected: %d\n", done),
 		fmt.Sprintf("** System appears to have crashed at event %d of %d using seed %d\n", done, m.Events, m.Seed)

@@ -36,8 +36,8 @@ func TestShowmapReadsBack(t *testing.T) {
 			}
 			text := androidtext.Showmap(api, mappings(), o)
 			if (o.Verbose || o.Addresses) && (api == 29 || api == 30) {
-				// In these releases, without the count column, the titles are
-				// not separated.
+				// In these releases, the last two titles are not separated if
+				// the count column is missing.
 				if !strings.Contains(text, "swap  swapPSSobject\n") {
 					t.Errorf("API %d, %s:\n%s", api, args, text)
 				}

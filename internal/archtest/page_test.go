@@ -67,12 +67,12 @@ func TestTreePicture(t *testing.T) {
 	drawn := foldersOf(section(t, page, "Tree"))
 	for _, folder := range sortedKeys(law.Allowed) {
 		if !drawn[folder] {
-			t.Errorf("the tree does not show %s", folder)
+			t.Errorf("the drawing of the tree does not contain %s", folder)
 		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(drawn)) {
 		if info, err := os.Stat(filepath.Join(root(t), filepath.FromSlash(folder))); err != nil || !info.IsDir() {
-			t.Errorf("the tree shows %s, which does not exist", folder)
+			t.Errorf("the drawing of the tree contains %s, which does not exist", folder)
 		}
 	}
 }

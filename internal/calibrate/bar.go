@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// surprise is how improbable a count must be for a bar to count as missed in
-// loose mode.
+// surprise is the probability below which a count is too improbable to be due
+// to chance: its bar then counts as missed in loose mode.
 const surprise = 1e-4
 
 // bars compares measured figures with their bars and collects the bars that

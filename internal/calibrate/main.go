@@ -50,8 +50,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 2000, "simulated processes per row without a leak")
 	flags.IntVar(&o.detections, "detections", 300, "simulated processes per row with a leak")
-	flags.IntVar(&o.nights, "nights", 100, "simulated runs per row in which something happens")
-	flags.Uint64Var(&o.seed, "seed", 20261122, "first random seed; the constants were chosen with others")
+	flags.IntVar(&o.nights, "nights", 100, "simulated runs per row of the table of nights")
+	flags.Uint64Var(&o.seed, "seed", 20261122, "first random seed; the constants were chosen with other seeds")
 	only := flags.String("only", "", "`regex` of the names of the rows to measure")
 	tables := flags.String("tables", "", "`names` of the tables to measure, separated by commas: "+
 		strings.Join(tableNames(), ","))

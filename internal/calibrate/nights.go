@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// nights measures runs in which something happens.
+// nights measures runs with events such as restarts, trims and steps.
 func nights(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d runs of 8 h per row, each with the events that the row names. End verdicts are in "+

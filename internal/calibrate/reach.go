@@ -26,8 +26,8 @@ type reached struct {
 // its own run.
 func reach(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d runs of 8 h per row that pass, each with leaks added to its own samples from 2, 7 and "+
-			"13 %% of the run on. *stated* is the median, in MB/h, of the slowest leak m that the verdict rules out; "+
+		about: fmt.Sprintf("%d runs of 8 h per row that pass, each with leaks added to its own samples, starting at 2, 7 and "+
+			"13 %% of the run. *stated* is the median, in MB/h, of the slowest leak m that the verdict rules out; "+
 			"*found* is the median of the slowest leak that is found. The last columns are percentages of the slowest "+
 			"found leaks: within a factor of 1.5 of m, above 1.5 m, and below m/1.5.", o.nights),
 		head: []string{"noise", "stated", "found", "within 1.5", "above", "below"},
@@ -52,8 +52,8 @@ func reachOf(s scenario.Scenario, r *rand.Rand) reached {
 	return out
 }
 
-// gateWith judges a path to which a leak was added, starting at a fraction of
-// the path.
+// gateWith returns the verdict on a path to which it adds a leak that starts at
+// the given fraction of the path.
 func gateWith(p *scenario.Path, rate, part float64) detector.Verdict {
 	q := *p
 	q.Dims[scenario.Java] = slices.Clone(p.Dims[scenario.Java])

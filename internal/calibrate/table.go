@@ -29,8 +29,8 @@ type row struct {
 	cells func(b *bars) []string
 }
 
-// study builds a row: which result is kept for each run, and how the results
-// are summarized.
+// study builds a row: one returns the result of a run, and sum summarizes all
+// results in the cells.
 func study[T any](name string, runs int, hours float64, one func(i int, r *rand.Rand) T,
 	sum func(all []T, b *bars) []string) row {
 	all := make([]T, runs)

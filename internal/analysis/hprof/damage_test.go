@@ -337,7 +337,7 @@ func TestDamagedHeap(t *testing.T) {
 }
 
 // TestLargeRecords checks that a record that must be completely in memory may
-// have 4 MiB, but not more.
+// be up to 4 MiB long, but not longer.
 func TestLargeRecords(t *testing.T) {
 	const limit, ids = 4 << 20, 8
 	fill := func(n int) string { return strings.Repeat("0123456789abcde", n/15+1)[:n] }

@@ -132,7 +132,7 @@ const (
 	wrap       = int64(1) << 32
 	// foresight is the number of plausible records that must follow a heap
 	// record whose length is uncertain: in a heap, one byte in 16 could be a
-	// tag, and a length that fits into 4 GiB proves nothing.
+	// tag, and in a large file, almost any 32-bit number could be a length.
 	foresight = 16
 )
 

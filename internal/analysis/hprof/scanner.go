@@ -15,7 +15,7 @@ import (
 //
 // An array whose elements do not fit into the scanner's buffer is returned in
 // pieces: Next returns it again, with Piece true and First advanced. The only
-// memory used is the buffer, which has half a MiB, or 4 MiB after a longer
+// memory used is the buffer, which is half a MiB long, or 4 MiB after a longer
 // record, regardless of the lengths that a file declares.
 type Scanner struct {
 	// Contents requests the elements of primitive arrays. If it is false, they
@@ -464,8 +464,8 @@ func (d *fields) value(t Type) (v uint64) {
 	return v
 }
 
-// short ends the segment with an error, because a record is longer than the
-// rest of the segment.
+// short ends the segment, because a record is longer than the rest of it. This
+// is damage, unless the file is truncated there.
 func (s *Scanner) short() bool {
 	if s.cut {
 		s.truncated, s.at = s.at, s.end

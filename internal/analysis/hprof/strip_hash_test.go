@@ -113,7 +113,8 @@ func (n *naive) isHash(name hprof.ID, t hprof.Type) bool {
 	return t != hprof.Object && (!ok || regexp.MustCompile(`hash|Hash|HASH`).MatchString(text))
 }
 
-// classNames returns the names of the classes by ID, as in the source.
+// classNames returns the names of the classes by ID, in the form used in source
+// code.
 func (n *naive) classNames() map[hprof.ID]string {
 	names := map[hprof.ID]string{}
 	for _, c := range n.classes {

@@ -453,8 +453,8 @@ var words = []string{
 // of these words is missing. The leaks of a mixture may differ only if it
 // contains such a case.
 var needWords = []string{
-	// Threads that only their names identify: the fields through which Android
-	// and LeakCanary reference these threads do not lead to them.
+	// Threads that only their names identify: here, no field through which
+	// Android and LeakCanary reference these threads leads to them.
 	"holder/other thread named main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
 	// Leaks that are known only for a different manufacturer or build, whose
 	// name has the same length.
@@ -464,8 +464,9 @@ var needWords = []string{
 	"resources of Samsung's WebView",
 }
 
-// placedCases are leaks that depend on threads and fields. LeakCases has the
-// same leaks elsewhere; here they are where Android and LeakCanary have them.
+// placedCases are leaks that are recognized by threads and fields. In
+// LeakCases, the same leaks are in arbitrary threads and fields; here, they are
+// in those that Android and LeakCanary use.
 var placedCases = []struct {
 	name  string
 	phone hproftest.Phone

@@ -39,8 +39,8 @@ func (c *collection) add(a *analysis) bool {
 }
 
 // identity returns a string that is equal for duplicates of one report: its
-// time or, if the time is missing, its test. It returns "" if the report cannot
-// be distinguished from others.
+// time (or its test, if the time is missing) and a hash of its leaks. It
+// returns "" if the report cannot be distinguished from others.
 func (a *analysis) identity() string {
 	if a.made == "" && a.test == "" {
 		return ""

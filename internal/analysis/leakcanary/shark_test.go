@@ -15,9 +15,9 @@ import (
 //go:embed testdata/LeakTexts.java
 var leakTexts string
 
-// The values that are read from the reports of Shark 2.14 equal those of its
-// objects, even if the reports are wrapped and in a logcat. The signatures
-// equal those that are computed from the text alone.
+// The values that are read from the reports of Shark 2.14 equal those of
+// Shark's own objects, even if the reports are wrapped and in a logcat. The
+// signatures equal those that are computed from the text alone.
 func TestReadShark(t *testing.T) {
 	const reports = 200
 	out := sharktest.New(t).Compile(t, "LeakTexts", leakTexts).Run(t, "7", strconv.Itoa(reports))

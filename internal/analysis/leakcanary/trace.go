@@ -56,7 +56,7 @@ func (l *leak) traceLine(line, trimmed string) bool {
 		l.inTrace, l.suspects = true, sha1.New()
 		l.indent = len(line) - len(strings.TrimLeft(line, " \t"))
 	case trimmed == "":
-		return !l.final // in a logcat in format long
+		return !l.final // in a logcat in long format
 	case l.final && !strings.HasPrefix(line, "\u200b") && !strings.HasPrefix(line, " ") &&
 		!strings.HasPrefix(line, "\t"):
 		return false

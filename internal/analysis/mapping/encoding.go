@@ -46,8 +46,8 @@ type field struct {
 	kind          kind
 }
 
-// appendField writes the kind first: a comment below the line can then change
-// it in place.
+// appendField appends an encoded field. The kind comes first, so a comment
+// below the line can change it in place.
 func appendField(b []byte, f field) []byte {
 	b = append(b, byte(f.kind))
 	b = binary.AppendUvarint(b, uint64(f.renamed))
@@ -79,8 +79,8 @@ const (
 	isSynthesized
 )
 
-// appendMethod writes the flags first: a comment below the line can then change
-// them in place.
+// appendMethod appends an encoded method. The flags come first, so a comment
+// below the line can change them in place.
 func appendMethod(b []byte, m method) []byte {
 	at := len(b)
 	b = append(b, 0)

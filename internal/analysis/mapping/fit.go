@@ -118,8 +118,8 @@ func (f Fit) called() string {
 
 // Belongs checks the source file of a stack frame of the dump: R8 can write the
 // ID of the mapping there, as in "r8-map-id-7fe8b95". It returns an error if
-// the ID is that of another mapping, and nil if the IDs are equal or the name
-// contains no ID.
+// the ID is that of another mapping, and nil if the IDs are equal or if the
+// name or the mapping contains no ID.
 func (m *Mapping) Belongs(source string) error {
 	id, ok := strings.CutPrefix(source, "r8-map-id-")
 	if !ok || m.ID == "" || id == m.ID || id == m.Hash {

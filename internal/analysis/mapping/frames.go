@@ -161,7 +161,8 @@ func (t *retrace) pick(parts [][]method, choose func([]method) []method) {
 }
 
 // onLine returns the first entry whose range contains the line and the entries
-// after it with the same range: the frames that were inlined there.
+// after it with the same range: the frames that were inlined there. If no range
+// contains line 0, it returns the first entry without a range.
 func onLine(part []method, line int32) []method {
 	general := -1
 	for i, e := range part {

@@ -123,7 +123,7 @@ func (r *reading) next() ([]byte, error) {
 		r.size += len(more)
 	}
 	if r.size > r.most.text {
-		return nil, fmt.Errorf("the text is longer than %d bytes", r.most.text)
+		return nil, fmt.Errorf("the input is longer than %d bytes", r.most.text)
 	}
 	if err != nil && err != io.EOF {
 		return nil, err
@@ -238,7 +238,7 @@ func (r *reading) finish() error {
 	r.close()
 	if r.Classes == 0 && !r.header {
 		if r.size == 0 {
-			return errors.New("the text is empty")
+			return errors.New("the input is empty")
 		}
 		return fmt.Errorf("%w: %w", errNothing, r.reason())
 	}

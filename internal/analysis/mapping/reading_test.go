@@ -58,7 +58,7 @@ func errorsOf(texts []string) (errs []error) {
 
 func TestNoMapping(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "read mapping: the text is empty",
+		"": "read mapping: the input is empty",
 		"PK\x03\x04 and so on\nmore": `read mapping: not a ProGuard or R8 mapping: line 1: cannot parse ` +
 			`"PK\x03\x04 and so on", and 1 more such lines`,
 		"    void a() -> b\n": `read mapping: not a ProGuard or R8 mapping: line 1: "void a() -> b" ` +
@@ -111,7 +111,7 @@ func TestCaps(t *testing.T) {
 	// A single endless line takes no memory.
 	_, err := read(io.MultiReader(strings.NewReader("A -> a:\n"), endless{}),
 		caps{line: maxLine, text: 64 << 20, classes: 9, names: 99})
-	if err == nil || !strings.Contains(err.Error(), "line 2: the text is longer") {
+	if err == nil || !strings.Contains(err.Error(), "line 2: the input is longer") {
 		t.Error(err)
 	}
 }

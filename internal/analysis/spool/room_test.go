@@ -65,7 +65,7 @@ func TestRoomOfOthers(t *testing.T) {
 	checkNothingIn(t, dir)
 }
 
-// If the free space is unknown, only the cap must count.
+// If the free space is unknown, only the cap must apply.
 func TestRoomUnknown(t *testing.T) {
 	data := dumpLike(3 * pieceSize)
 	f, err := open(t, gzipped(t, data), Options{Dir: folder(t), free: func(string) (int64, bool) { return 0, false }})

@@ -332,8 +332,8 @@ func (w *writing) ending() error {
 	return fmt.Errorf("read %s: it is empty", w.in.name)
 }
 
-// truncated distinguishes a truncated input from a damaged one, as far as
-// possible.
+// truncated reports whether the input is truncated rather than damaged, as far
+// as that can be determined.
 func (w *writing) truncated() bool { return w.u.src.ended && errors.Is(w.u.err, io.ErrUnexpectedEOF) }
 
 func (w *writing) file() (*File, error) {

@@ -11,14 +11,14 @@ import (
 // fields.
 type shape struct {
 	*Collection
-	// through and head are the indexes of these fields in the collection's
-	// class, or -1. If the elements are in another collection, head is an index
-	// in that collection's class.
+	// through and head are the indexes of the fields Through and Head in the
+	// collection's class, or -1. If the elements are in another collection,
+	// head is an index in that collection's class.
 	through, head int
 }
 
-// collection returns how the instances of a class hold elements, or nil if they
-// are not collections. The nearest superclass that is a collection decides.
+// collection returns the shape of a class, or nil if its instances are not
+// collections. The nearest superclass that is a collection decides.
 func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 	if !r.rules.Subclasses {
 		hierarchy = hierarchy[:1]
@@ -77,8 +77,8 @@ func placeOf(places []heap.Place, m Member) int {
 	return -1
 }
 
-// inner reports whether the field with an index holds the collection's own
-// tables or nodes.
+// inner reports whether the field with the given index holds the collection's
+// own tables or nodes.
 func (s *shape) inner(place int) bool {
 	return s.Shape < Referent && (place == s.through || place == s.head)
 }
@@ -158,8 +158,8 @@ func (r *Reader) flatten(o heap.Object, s *shape, visit func(Edge)) int64 {
 	return w.steps
 }
 
-// size returns the number of valid elements of an array; if this number is
-// unknown, it returns the length of the array.
+// size returns the number of valid elements of an array, or math.MaxInt64 if
+// that number is unknown.
 func (r *Reader) size(o heap.Object, s *shape) int64 {
 	if s.Size.Name != "" && r.rules.Number != nil {
 		if n, ok := r.rules.Number(o, s.Size); ok {

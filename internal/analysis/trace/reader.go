@@ -375,7 +375,8 @@ func (r *Reader) fields(o heap.Object, k *kind, visit func(Edge)) {
 	}
 }
 
-// locals visits the local variables of a running thread.
+// locals returns the thread that an object represents, with its local
+// variables. It returns false if the object is not a running thread.
 func (r *Reader) locals(o heap.Object, k *kind) (t thread, ok bool) {
 	if k.thread {
 		t, ok = r.threads[o]

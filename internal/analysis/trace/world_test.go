@@ -70,8 +70,8 @@ func load(tb testing.TB, h *hproftest.Heap, form hproftest.Form, rules trace.Rul
 	return w
 }
 
-// numbers is a Rules.Number for which every value is unknown; it replaces one
-// that reads the dump.
+// numbers is a Rules.Number that returns false for every field, instead of
+// reading the dump.
 func numbers(heap.Object, trace.Member) (int64, bool) { return 0, false }
 
 // object returns the object for a Ref, a Thread or a *Class.

@@ -71,8 +71,8 @@ func (s *suite) silence(t *testing.T) {
 	}
 }
 
-// stdin: a command that reads its standard input gets end of file, and not the
-// input of this process.
+// stdin: a command that reads its standard input gets end of file instead of
+// the input of this process.
 func (s *suite) stdin(t *testing.T) {
 	for command, want := range map[string]string{
 		"cat; echo end": "end\n", "read line; echo $?": "1\n", "cat | cat; echo end": "end\n",

@@ -115,7 +115,7 @@ func (s *suite) pullRefused(t *testing.T) {
 
 // pushRefused: a push that returns no error must have created the file.
 func (s *suite) pushRefused(t *testing.T) {
-	s.failed(t, "push to a read-only place", s.dev.Push(within(t), strings.NewReader("x"), s.ReadOnly, 0o600), nil)
+	s.failed(t, "push to a read-only path", s.dev.Push(within(t), strings.NewReader("x"), s.ReadOnly, 0o600), nil)
 	s.failed(t, "push over a directory", s.dev.Push(within(t), strings.NewReader("x"), s.Dir, 0o600), nil)
 	if r := s.shell(t, "ls "+text.ShellQuote(s.ReadOnly)); r.exit == 0 {
 		t.Errorf("%s exists", s.ReadOnly)
