@@ -140,8 +140,8 @@ var _ = inOrder("pool", func() {
 	AfterEach(func() { Expect(os.Getenv("ANDROID_SERIAL")).To(Equal(leaks.Device())) })
 })
 
-// trends contains specs that wait for some minutes and for two hours of phone
-// time.
+// trends contains specs that wait for five minutes and for an hour and a half
+// of phone time.
 var _ = inOrder("trends", func() {
 	It("is short", leaks.Check(harness.Trend()), func() { shell("sleep 300") })
 	It("is long", leaks.Check(harness.Trend()), func() { shell("sleep 5400") })

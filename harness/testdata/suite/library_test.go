@@ -16,7 +16,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// background contains specs with stress that ends with its spec.
+// background contains specs that start a background load, which ends with its
+// spec.
 var _ = inOrder("background", func() {
 	BeforeEach(launch)
 	It("runs monkey", leaks.Check(), func(ctx SpecContext) {
@@ -35,7 +36,7 @@ var _ = inOrder("background", func() {
 	})
 })
 
-// tests contains a spec that runs the tests of the app.
+// tests contains specs that run the tests of the app.
 var _ = inOrder("tests", func() {
 	It("runs tests", func(ctx SpecContext) {
 		run, err := leaks.Instrument(ctx,

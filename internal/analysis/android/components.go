@@ -124,7 +124,8 @@ type componentsTopic struct {
 	// whether the ActivityThread was read.
 	running []heap.Object
 	known   bool
-	// open and texts are used for the databases.
+	// open reports whether each database is open; texts holds the numbers of
+	// the requests for their paths, plus 1.
 	open  []bool
 	texts []int
 }

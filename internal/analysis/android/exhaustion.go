@@ -62,8 +62,9 @@ type ThreadGroup struct {
 // OpenFiles counts the objects with an open file descriptor.
 type OpenFiles struct {
 	// Descriptors is the number of open java.io.FileDescriptor objects;
-	// Distinct is the number of different descriptors in them. Unreachable
-	// objects leak their descriptors until they are finalized.
+	// Distinct is the number of different descriptors in them. Unreachable is
+	// the number of these objects that are unreachable: they leak their
+	// descriptors until they are finalized.
 	Descriptors int64 `json:"descriptors"`
 	Distinct    int64 `json:"distinct"`
 	Unreachable int64 `json:"unreachable"`

@@ -33,8 +33,8 @@ func simplifyMapping(name []byte) []byte {
 	}
 }
 
-// trim removes blanks, and also the suffix of a deleted file, because the
-// mapping is still the same.
+// trim removes leading and trailing white space, and also the suffix of a
+// deleted file, because the mapping is still the same.
 func trim(name []byte) []byte {
 	for {
 		cut := bytes.TrimSuffix(bytes.TrimSpace(name), []byte(deleted))

@@ -13,7 +13,7 @@ const top = 0
 type tree struct {
 	parents, edges, classes []uint32
 	// linked marks nodes whose objects reference each other; inner marks nodes
-	// inside a collection, and nodes below such a node.
+	// inside a collection, and the nodes below them.
 	linked, inner []bool
 	// counts and bytes hold, for each dump of the series so far, the number of
 	// objects of each node and the bytes that they retain. own is the size of

@@ -75,8 +75,8 @@ type AccumulationOptions struct {
 	// Fewest is the minimum number of objects of one class that form an
 	// accumulation; at least two.
 	Fewest int64
-	// Leave is the set of heaps, by index in Graph.Heaps, whose bytes are
-	// ignored; nil ignores no heap.
+	// Leave reports whether the bytes of a heap are ignored; nil ignores no
+	// heap.
 	Leave func(Heap) bool
 	// Roots are the kinds of GC roots whose objects may form an accumulation,
 	// the most informative kind first: an object with several roots counts for

@@ -13,7 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// scribe writes dumps that are too large for a world, without buffering them.
+// scribe writes dumps record by record, for dumps that are too large to be
+// built as a world.
 type scribe struct {
 	*hproftest.Writer
 	out  bytes.Buffer
@@ -76,8 +77,8 @@ type shape struct {
 	n int
 	// refs appends the references of an object.
 	refs func(list []int, i int) []int
-	// dominator returns -1 for objects directly below the roots, and -2 for
-	// unreached objects.
+	// dominator returns the immediate dominator of an object: -1 for objects
+	// directly below the roots, and -2 for unreached objects.
 	dominator func(i int) int
 	// id permutes the addresses; if it is nil, the addresses are in order.
 	id func(i int) int
