@@ -50,8 +50,9 @@ type Options struct {
 
 	// inbound keeps the data that is needed for a search for paths.
 	inbound bool
-	// shark214 follows Shark 2.14 where our rules differ. With watched, only the
-	// objects that LeakCanary watched count as leaking. Both are for comparison.
+	// shark214 follows Shark 2.14 where our rules differ. With watched, only
+	// the objects that LeakCanary watched count as leaking. Both are for
+	// comparisons.
 	shark214, watched bool
 	// subclasses treats subclasses of collections like the collections
 	// themselves.
