@@ -28,7 +28,8 @@ type finding struct {
 	accumulationLines [][]heap.Object
 }
 
-// missing are the targets that a search did not reach.
+// missing holds the targets and places that a search did not reach. garbage
+// holds the unreached targets that nothing holds strongly.
 type missing struct{ targets, places, garbage []heap.Object }
 
 func (f *finding) close() { f.graph.ForgetInbound() }
@@ -52,7 +53,8 @@ func (f *finding) checkMemory(targets int) error {
 	return nil
 }
 
-// searchKnown searches like Shark, and by names.
+// searchKnown searches like Shark, and by names. It returns the targets and
+// places that the search by names did not reach.
 func (f *finding) searchKnown(ctx context.Context, targets, places []heap.Object) (left missing, err error) {
 	if err := f.checkMemory(len(targets)); err != nil {
 		return left, err

@@ -403,7 +403,7 @@ func (t *tracing) parts(o heap.Object) (list []Part) {
 	return list[:min(len(list), mostParts)]
 }
 
-// traced returns the fields of a leak that are taken from its trace.
+// traced returns a leak with the fields that are taken from its trace.
 func (t *tracing) traced(x *trace.Trace) Leak {
 	last := x.Leaking()
 	r := Leak{

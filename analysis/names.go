@@ -35,8 +35,9 @@ func ReadMapping(r io.Reader) (*Mapping, error) {
 // sourceNames translates names with a mapping.
 type sourceNames struct{ *mapping.Mapping }
 
-// Class returns the source name. A JVM derives the name of a lambda's class at
-// run time from the enclosing class, so no mapping contains it.
+// Class returns the source name of a class. A JVM derives the name of a
+// lambda's class at run time from the enclosing class, so no mapping contains
+// it.
 func (n sourceNames) Class(name string) string {
 	original := n.Mapping.Class(name)
 	if original != name {

@@ -292,7 +292,8 @@ func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Opt
 	return nil
 }
 
-// platform returns the phone from which a dump was taken, or nil for a JVM.
+// platform returns the metadata of a dump from a phone, or nil if the dump is
+// from a JVM.
 func (d *dump) platform(ctx context.Context) (*android.Metadata, error) {
 	m, err := android.ReadMetadata(ctx, d.graph, android.Options{})
 	if err != nil {

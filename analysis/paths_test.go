@@ -18,7 +18,8 @@ func pathsTo(t testing.TB, dump []byte, class string, id hprof.ID) (*Paths, erro
 	return FindPaths(t.Context(), bytes.NewReader(dump), int64(len(dump)), class, id, Options{})
 }
 
-// leaking returns the report of a dump in which all instances of a class leak.
+// leaking analyzes a dump with all instances of a class treated as leaks, and
+// returns the report.
 func leaking(t testing.TB, dump []byte, class string) *Report {
 	t.Helper()
 	r, err := Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)), Options{LeakingClasses: []string{class}})

@@ -129,8 +129,9 @@ func (d *dump) sharers(ctx context.Context, p *heap.SharedAccumulation, budget *
 	return list, nil
 }
 
-// add adds new objects. A field may reference different objects in different
-// class loaders, and a kind of GC root may have one object per thread.
+// add adds objects that the sharer does not have yet. A field may reference
+// different objects in different class loaders, and a kind of GC root may have
+// one object per thread.
 func (s *sharer) add(objects ...heap.Object) {
 	for _, o := range objects {
 		if !slices.Contains(s.objects, o) && len(s.objects) < sharerDegree {

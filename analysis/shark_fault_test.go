@@ -121,8 +121,7 @@ func addComposition(newer bool) func(*hproftest.Heap) {
 	}
 }
 
-// without returns a function that renames a class in the dump that the given
-// function returns.
+// without returns a function that calls dump and renames a class in the result.
 func without(class string, dump func(*testing.T) []byte) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
@@ -140,7 +139,7 @@ func without(class string, dump func(*testing.T) []byte) func(*testing.T) []byte
 	}
 }
 
-// concatenate appends a second dump to a dump.
+// concatenate returns a file with two dumps, one after the other.
 func concatenate(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -178,7 +177,8 @@ func texts(share bool) func(*testing.T) []byte {
 	}
 }
 
-// retarget changes a reference of an object.
+// retarget changes a reference of an object so that it refers to another
+// object.
 func retarget(t *testing.T, data []byte, object, from, to hprof.ID) {
 	t.Helper()
 	_, records, err := hproftest.Parse(data)

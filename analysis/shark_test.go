@@ -43,7 +43,7 @@ type ourAnswer struct {
 	fates    map[heap.Object]fate
 }
 
-// ask returns our answer to the same question.
+// ask returns our answer to the question that Shark answered.
 func (a *sharkAnswer) ask(t *testing.T, data []byte) *ourAnswer {
 	t.Helper()
 	if a.mine != nil {

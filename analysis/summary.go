@@ -327,8 +327,8 @@ func readLeaks(list []SummaryLeak) []leakSum {
 	return out
 }
 
-// mostBytes is the maximum of each number; it ensures that no sum of them
-// overflows.
+// mostBytes is the maximum of each number in a summary; it ensures that sums of
+// these numbers do not overflow.
 const mostBytes = math.MaxInt64 >> 24
 
 // check returns an error for values that no summary can have.

@@ -48,8 +48,9 @@ func (o Options) endpoint() (endpoint, error) {
 	if o.Dial == nil {
 		return findEndpoint(o.Addr, o.Getenv)
 	}
-	// With Dial, the network is neither tcp nor unix: the client waits only for
-	// a server on this machine, and starts only such a server.
+	// With Options.Dial, the network is neither tcp nor unix, so the client
+	// neither waits for a server nor starts one: it does so only on this
+	// machine.
 	return endpoint{"custom", cmp.Or(o.Addr, "Options.Dial")}, nil
 }
 

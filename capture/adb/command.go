@@ -161,7 +161,8 @@ func (c *command) write(w io.Writer, p []byte) error {
 	return nil
 }
 
-// failed handles a read error. The connection remains usable after a deadline.
+// failed returns the error for a failed read, and records whether the
+// connection has ended: after a deadline it can still be used.
 func (c *command) failed(err error) error {
 	c.ended = !isTimeout(err)
 	return c.conn.fail(err)
@@ -256,7 +257,8 @@ func (c *command) enclosedReader() func() (int, error) {
 }
 
 // cut handles a stream that ended before its last line. After a timeout the
-// stream may continue; otherwise the bytes held back so far are output.
+// stream may continue; otherwise the bytes held back so far are written as
+// output.
 func (c *command) cut(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {
 		return c.failed(err)

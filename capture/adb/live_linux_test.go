@@ -35,7 +35,7 @@ import (
 type hostPhone struct {
 	id   adbd.Identity
 	root string
-	// session makes the shell lead a session, as adbd does.
+	// session makes the shell the leader of a session, as adbd does.
 	session bool
 	// signal is sent to the shell when its connection ends; 0 means no signal.
 	signal syscall.Signal

@@ -37,7 +37,7 @@ type switchboard struct {
 	says string
 	// connects lists the connect requests received.
 	connects []string
-	// silent makes the answer to connect never arrive.
+	// If silent is set, the server never answers a connect request.
 	silent bool
 }
 

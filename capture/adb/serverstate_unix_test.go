@@ -326,7 +326,7 @@ func TestOtherVersions(t *testing.T) {
 
 // TestTakeover checks a takeover: another adb program kills the server and
 // starts its own of another version. Calls in the meantime wait and continue on
-// the new server; no server of ours is started in between.
+// the new server; the client does not start a server in between.
 func TestTakeover(t *testing.T) {
 	path, started := fakeADB(t, "")
 	l, err := net.Listen("tcp", freeAddr(t))

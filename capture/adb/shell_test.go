@@ -97,8 +97,8 @@ func TestTruncatedStreams(t *testing.T) {
 	}
 }
 
-// truncatedKind returns the kind of error after n bytes: before OKAY, the
-// server is the peer that must answer.
+// truncatedKind returns the expected kind of error if the stream ends after n
+// bytes: before OKAY, the server is the peer that must answer.
 func truncatedKind(n int) error {
 	if n < len("OKAY") {
 		return ErrNoServer

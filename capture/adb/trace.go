@@ -159,7 +159,8 @@ func (t *trailer) strip(p []byte) []byte {
 // held returns the bytes that are held back.
 func (t *trailer) held() []byte { return t.buf[t.cut:] }
 
-// start returns the index at which the line may begin, or the end of the text.
+// start returns the index at which the line may begin, or the length of all if
+// it begins nowhere.
 func (t *trailer) start(all []byte) int {
 	from := max(0, len(all)-len(t.trace)-maxStatus)
 	tail := all[from:]

@@ -156,7 +156,7 @@ func grows(c *comparison.Comparison, r *comparison.Row) bool {
 	})
 }
 
-// write adds the leaks that are not in the file yet.
+// write adds the leaks that are not in the file yet, and returns their number.
 func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 	path := cmp.Or(f.file, acceptedName)
 	if target, err := filepath.EvalSymlinks(path); err == nil {

@@ -189,9 +189,9 @@ func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, 
 	return errors.Join(failed, f.degraded(c, s, f.upsert(ctx, c, s, result)))
 }
 
-// degraded returns nil if GitHub grants only a read-only token, as in the
-// workflows of forks and of Dependabot. In other workflows a permission is
-// missing, and degraded returns an error.
+// degraded prints err and returns nil if the token is read-only because the
+// workflow belongs to a fork or to Dependabot. Otherwise it returns err: in
+// other workflows, a read-only token means that a permission is missing.
 func (f *commentFlags) degraded(c console, s *gateSettings, err error) error {
 	restricted := s.ci.Fork && s.ci.Name == "pull_request" || c.variable("GITHUB_ACTOR") == "dependabot[bot]"
 	if !restricted || !errors.Is(err, github.ErrReadOnly) {

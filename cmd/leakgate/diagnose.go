@@ -345,7 +345,8 @@ func selectProcess(ctx context.Context, dev monitor.Device, name capture.Pattern
 // shownApps bounds the number of apps that are suggested.
 const shownApps = 5
 
-// running returns the names of apps that are running.
+// running returns the end of a message, with the names of apps that are
+// running; it returns "" if none is found.
 func running(ctx context.Context, dev monitor.Device) string {
 	apps, _, err := capture.RunningApps(ctx, dev, shownApps)
 	if err != nil || len(apps) == 0 {

@@ -163,8 +163,7 @@ func isSummary(file io.ReaderAt) bool {
 	return n == 1 && first[0] == '{'
 }
 
-// failedSide reports which of the two dumps caused an error, and returns its
-// exit code.
+// failedSide prints which of the two dumps caused an error, and returns code.
 func (f *diffFlags) failedSide(c console, which string, code int) int {
 	if code != exitOK && code != record.ExitInterrupted {
 		c.problem("the error is in %s; nothing was compared", which)

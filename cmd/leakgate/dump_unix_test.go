@@ -41,7 +41,8 @@ func startJob(t *testing.T, in io.Reader, args ...string) *job {
 	return j
 }
 
-// end waits for the job, and checks that it removed its temporary files.
+// end waits for the job, checks that it removed its temporary files, and
+// returns its exit code.
 func (j *job) end(t *testing.T) int {
 	t.Helper()
 	_ = j.Wait() // the exit code reports it

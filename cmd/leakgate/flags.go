@@ -40,8 +40,9 @@ func invalid(text, want string) error {
 	return fmt.Errorf("invalid value %q: want %s", text, want)
 }
 
-// errEmptyValue returns the error for an empty value. Such a value usually
-// comes from an unset variable in a script, which did not ask for the default.
+// errEmptyValue returns the error for an empty value. The default is not used
+// instead, because an empty value usually comes from an unset variable in a
+// script.
 func errEmptyValue(text string) error {
 	if strings.Contains(text, ",") {
 		return fmt.Errorf("the value %q has an empty name between its commas: remove it, or set the variable that it "+

@@ -100,14 +100,14 @@ func (h *hub) env(event string, payload, more map[string]any) map[string]string 
 	return env
 }
 
-// pushed returns a job on a push to main.
+// pushed returns the variables of a job for a push to main.
 func (h *hub) pushed(sha string) map[string]string {
 	return h.env("push", map[string]any{"ref": "refs/heads/main", "after": sha},
 		map[string]any{"GITHUB_REF": "refs/heads/main", "GITHUB_SHA": sha})
 }
 
-// pulled returns a job of the pull request, in which GITHUB_SHA is the merge
-// commit.
+// pulled returns the variables of a job for the pull request. GITHUB_SHA is the
+// merge commit.
 func (h *hub) pulled() map[string]string {
 	return h.env("pull_request",
 		map[string]any{"action": "synchronize", "number": h.pull.number, "pull_request": h.pull.json()},
@@ -117,8 +117,9 @@ func (h *hub) pulled() map[string]string {
 		})
 }
 
-// completed returns the job of the repository itself that runs after a job for
-// the pull request of a fork, for which GitHub lists no pull requests.
+// completed returns the variables of the job of the repository itself that runs
+// after a job for the pull request of a fork. GitHub lists no pull requests for
+// such a run.
 func (h *hub) completed() map[string]string {
 	owner, _, _ := strings.Cut(h.pull.headRepo, "/")
 	return h.env("workflow_run", map[string]any{"action": "completed", "workflow_run": map[string]any{
@@ -331,8 +332,8 @@ func (h *hub) list(name string) map[string]any {
 	return map[string]any{"total_count": len(all), "artifacts": all}
 }
 
-// run returns the workflow run that has uploaded the artifact with the same
-// number.
+// run returns the HTTP status and the workflow run that has uploaded the
+// artifact with the same number.
 func (h *hub) run(n int) (int, any) {
 	if n < 1 || n > len(h.artifacts) {
 		return 404, map[string]any{"message": "Not Found"}

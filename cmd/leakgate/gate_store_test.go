@@ -45,8 +45,8 @@ type stored struct {
 // a run with a new leak.
 type heaps struct{ base, same, worse string }
 
-// heapFiles are the files of the heap dumps, made once, because that is
-// expensive under the race detector.
+// heapFiles are the files of the heap dumps. They are created once, because
+// creating them is expensive under the race detector.
 var heapFiles map[string][]byte
 
 func heapsOf(t *testing.T, dir string) heaps {

@@ -271,8 +271,8 @@ func (d *document) deviceSaid(e dumpsys.DeviceError) {
 	d.Error = &parseError{Kind: string(e.Kind), Text: e.Text}
 }
 
-// refuse records the device's error message in input that the parser rejected
-// with err.
+// refuse records why the parser rejected the input: the device's error message
+// if the input contains one, otherwise err.
 func (d *document) refuse(text []byte, err error) {
 	d.values = struct {
 		Blocks []string `json:"blocks"`

@@ -213,7 +213,7 @@ func TestManifestOthers(t *testing.T) {
 	}
 }
 
-// flat replaces nested values by keys such as a.0.b.
+// flat flattens nested values: the keys of the result have the form a.0.b.
 func flat(v any) map[string]any {
 	out := map[string]any{}
 	var walk func(path string, v any)

@@ -113,7 +113,7 @@ func (p *plan) choose(c fleet.DeviceChoice) error {
 	return nil
 }
 
-// serials returns the devices in the value of a flag, which may be "".
+// serials returns the serial numbers in the value of a flag, which may be "".
 func serials(flag string) []string {
 	if flag == "" {
 		return nil

@@ -153,8 +153,8 @@ func (h *privateHost) run(t *testing.T, umask int, dir, workload string, flags .
 	phone := androidsim.New(androidsim.Options{
 		Serial: "phone-a", API: 30, Scale: 400, Seed: 5, Root: true, BuildType: "userdebug",
 		Apps: []androidsim.App{apps("com.shop", androidsim.Leak(androidsim.Java, 300, 0)), apps(bank)},
-		// A small dump with a PIN as the key of a map, whose hash code is
-		// therefore set.
+		// A small dump in which the key of a map is a PIN; the hash code of the
+		// PIN is therefore set.
 		DumpHeap: func(w io.Writer, d androidsim.Heap) error {
 			heap := hproftest.Android(hproftest.Phone{SDK: d.API, Process: d.Process})
 			heap.Hold("com.shop.Screens", "sAll",

@@ -63,8 +63,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// minute returns the time limit for a program. It starts after the program is
-// built, which on a busy machine takes a minute.
+// minute returns a context that is canceled after a minute. The minute starts
+// after the program is built, because building takes a minute on a busy
+// machine.
 func minute(t *testing.T) context.Context {
 	t.Helper()
 	if _, err := build(); err != nil {

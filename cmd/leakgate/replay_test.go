@@ -18,7 +18,7 @@ import (
 )
 
 // recording returns a table of one process that grows by the given number of kB
-// per sample; with detail its native memory grows as well.
+// per sample; if detail is true, its native memory grows as well.
 func recording(t *testing.T, name string, samples, growth int, detail bool) string {
 	t.Helper()
 	var b strings.Builder
