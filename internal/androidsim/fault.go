@@ -128,7 +128,7 @@ const (
 	// FileMissing means that the file does not exist and is not listed in its
 	// directory.
 	FileMissing FileFault = iota + 1
-	// FileDenied: the file cannot be read: "Permission denied", even for root.
+	// FileDenied means that reading fails: "Permission denied", even for root.
 	FileDenied
 	// FileEmpty means that the file can be read but is empty, like files of
 	// /proc/PID while the process ends.

@@ -15,7 +15,7 @@ type Instrumentation struct {
 	// Target is the package under test, one of Options.Apps.
 	Target string
 	// Models describe the memory of the process under test. They replace the
-	// models in its ProcessSpec, which represent a user; nil keeps those.
+	// models in its ProcessSpec, which simulate a user; nil keeps those.
 	Models []Model
 	// Orchestrated runs each test in its own process, like Android Test
 	// Orchestrator: nothing that a test leaks outlives it.
@@ -187,9 +187,9 @@ func (p *Phone) mainProcess(pkg string) *process {
 	return first
 }
 
-// plan lists the steps of the run from the given time on. The delay comes
-// before the first test and after each test that was not ignored
-// (androidx.test.internal.runner.listener. DelayInjector). By then the test has
+// plan lists the steps of the run, which starts at the given time. The delay
+// comes before the first test and after each test that was not ignored
+// (androidx.test.internal.runner.listener.DelayInjector). By then the test has
 // been reported and its Activities are finished: AndroidJUnitRunner adds
 // InstrumentationResultPrinter and ActivityFinisherRunListener first.
 func (r *testRun) plan(at, delay time.Duration) {

@@ -12,7 +12,7 @@ func heap(kb int64) androidtext.Heap {
 const mbPerActivity = 2
 
 // meminfo returns the values that dumpsys meminfo prints for the process. A
-// Java leak appears as Activities that are never destroyed.
+// Java leak appears as additional Activities.
 func (v view) meminfo(m memory) *androidtext.Meminfo {
 	grown := func(r androidtext.Row) int64 { return m.rows[r].privateDirty + m.rows[r].swap }
 	n := v.counts(m)

@@ -7,10 +7,10 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// MemoryLimiter holds the limits in MB on the anonymous memory and swap of an
-// app's process: half a minute after their sum exceeds the limit, the phone
-// kills the process. Visible applies to processes that the user sees,
-// NotVisible to those in the background.
+// MemoryLimiter holds the limits in MB on the anonymous memory and the swap of
+// an app's process: half a minute after the two together exceed the sum of
+// their limits, the phone kills the process. Visible applies to processes that
+// the user sees, NotVisible to those in the background.
 type MemoryLimiter struct {
 	Visible, VisibleSwap       int
 	NotVisible, NotVisibleSwap int
@@ -47,8 +47,8 @@ func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 	return int64(l.Visible) << 10, int64(l.VisibleSwap) << 10, true
 }
 
-// limitMemory checks a process and kills it if it has been above its limit for
-// half a minute. The caller must hold the lock.
+// limitMemory checks a process, and kills it half a minute after it has
+// exceeded its limit. The caller must hold the lock.
 func (p *Phone) limitMemory(proc *process, at time.Duration) {
 	if proc.overLimit != never && at >= proc.overLimit+limiterDelay {
 		why := cause{reason: androidtext.MemoryLimiter, description: "MemoryLimiter:AnonSwap"}

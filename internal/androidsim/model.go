@@ -63,7 +63,7 @@ type levels struct {
 	threads int
 	// swapped is the fraction of the anonymous memory that is swapped to zram.
 	swapped float64
-	// leaked is the Java memory held by leaks; it appears as live Activities.
+	// leaked is the Java memory held by leaks, in the form of Activities.
 	leaked float64
 	// files is the number of open file descriptors; reserved is untouched
 	// address space in MB.

@@ -209,7 +209,7 @@ func (p *Phone) procText(v view, name string) string {
 	return ""
 }
 
-// globalFiles maps the files in /proc itself to their contents.
+// globalFiles maps the files in /proc outside /proc/PID to their contents.
 var globalFiles = map[string]func(*Phone) string{
 	"uptime": func(p *Phone) string {
 		up := p.Uptime()

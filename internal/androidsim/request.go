@@ -42,7 +42,7 @@ func (p *Phone) OnRequest(f func(Request)) (end func()) { return p.hold(&fault{a
 // AtRequest starts a fault once, at the n-th request from now on, counting from
 // 1. counts selects the requests that count; nil selects all except
 // ReadRequest. The fault already affects the n-th request. hit reports whether
-// that request has come; end also ends the fault. This way a test can unplug
+// that request was made; end also ends the fault. This way a test can unplug
 // the phone at each step of an operation:
 //
 //	hit, end := phone.AtRequest(n, nil, line.Unplug)

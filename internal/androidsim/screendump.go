@@ -82,9 +82,9 @@ func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 	return out
 }
 
-// field returns the static field that holds the leaked instances of a screen,
-// usualField the one for what a model leaks, and keeper the one for what
-// opening a screen without a leak retains.
+// field returns the static field that holds the leaked instances of a screen;
+// usualField returns the one for the leaks of a model, and keeper the one for
+// the memory that screens without leaks retain.
 func (v view) field(screen int) staticField {
 	class, name := v.app.holder(v.screens[screen])
 	return staticField{class, name}

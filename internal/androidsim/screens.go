@@ -42,7 +42,7 @@ const (
 	// leastScreenKB is the memory of an Activity without content.
 	leastScreenKB = leastShown >> 10
 	// anrAfter is how long an app may leave input unhandled
-	// (com.android.server.am. ActivityManagerConstants,
+	// (com.android.server.am.ActivityManagerConstants,
 	// KEY_DISPATCHING_TIMEOUT_MS).
 	anrAfter = 5 * time.Second
 )

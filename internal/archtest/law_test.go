@@ -24,7 +24,7 @@ type Law struct {
 const fence = "```"
 
 // ReadLaw parses the only block of a Markdown page whose fence says imports.
-// Its lines have one of these forms
+// Its lines have one of these forms:
 //
 //	package: what it may import
 //	leaf package:

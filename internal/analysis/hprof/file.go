@@ -150,8 +150,8 @@ type walk struct {
 	traces   blocks[Trace]
 	threads  blocks[Thread]
 	segments blocks[Segment]
-	// starts holds the indexes of the first segments of the snapshots; calls is
-	// the number of frames in the traces.
+	// starts holds, for each snapshot, the index of its first segment; calls is
+	// the number of frames in all traces.
 	starts []int
 	calls  int64
 }

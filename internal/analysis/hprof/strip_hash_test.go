@@ -123,10 +123,10 @@ func (n *naive) classNames() map[hprof.ID]string {
 	return names
 }
 
-// attack recovers strings from a dump without string contents. It looks up each
-// int field of each instance in the dictionary of hashes, and also the value
-// before the spreading of java.util.HashMap, which it inverts with its own
-// code. It returns the strings that it found, with repetitions.
+// attack recovers strings from a dump without using its string contents. It
+// looks up each int field of each instance in the dictionary of hashes, and
+// also the value before the spreading of java.util.HashMap, which it inverts
+// with its own code. It returns the strings that it found, with repetitions.
 func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	n := readNaive(data)
 	loaded, ids := n.classNames(), n.header.IDSize

@@ -19,8 +19,9 @@ type Fit struct {
 	// few of the missing names.
 	Short, Unknown int
 	Examples       []string
-	// Fields is the number of fields passed to AddFields; Missing is the number
-	// of those that the dump's classes do not have.
+	// Fields is the number of fields that the mapping lists for the classes
+	// passed to AddFields; Missing is the number of those that the dump's
+	// classes do not have.
 	Fields, Missing int
 
 	id string

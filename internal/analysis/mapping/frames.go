@@ -21,9 +21,9 @@ type Frame struct {
 	Alternative int32
 }
 
-// maxFrames is the maximum number of frames in one result. A range of more than
-// maxSpread lines becomes one alternative without a line, instead of one per
-// line.
+// maxFrames is the maximum number of frames in all results of one request. A
+// range of more than maxSpread lines becomes one alternative without a line,
+// instead of one per line.
 const (
 	maxFrames = 256
 	maxSpread = 64

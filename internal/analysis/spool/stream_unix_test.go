@@ -207,7 +207,7 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// TestPermission opens a file that its user must not read.
+// TestPermission opens a file that the user may not read.
 func TestPermission(t *testing.T) {
 	path := write(t, "secret.hprof", dumpLike(9))
 	if err := os.Chmod(path, 0); err != nil {

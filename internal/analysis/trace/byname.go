@@ -129,8 +129,9 @@ func (b *byName) levels(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sort sorts a level, primarily by depth and then by from: if an object is
-// reached again, it keeps its position only if both are unchanged.
+// sort sorts a level. It is already in the order of depth and from: paths are
+// found in this order, and a better path to an object has the same depth and
+// from as the path that it replaces.
 func (b *byName) sort(level []meeting) {
 	for begin := 0; begin < len(level); {
 		end := begin + 1

@@ -29,7 +29,7 @@ type Collection struct {
 	Header bool
 	// KeysOnly omits the values of a map.
 	KeysOnly bool
-	// Matcher is the matcher that is assigned to the reference of First.
+	// Matcher is the matcher that is assigned to the reference of a First.
 	Matcher *Matcher
 	// Only, if set, selects the elements that are visited.
 	Only func(heap.Object) bool

@@ -212,7 +212,8 @@ func (w *walk) item(to heap.Object, index uint32) {
 // layout describes a class of nodes in a dump: the indexes of the fields in
 // Node, or -1 for missing fields.
 type layout struct {
-	// of is the collection for which the layout was determined.
+	// of is the first Node of the collection for which the layout was
+	// determined.
 	of                      *Node
 	node                    *Node
 	next, key, value, first int

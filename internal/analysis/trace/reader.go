@@ -94,7 +94,8 @@ type Reader struct {
 	// that have special ones; they are indexed by field.
 	statics map[heap.Object][]action
 	globals map[string]*Matcher
-	// matchers holds the matchers of fields, by the classes that they name.
+	// matchers holds the matchers of fields, and matching the classes that they
+	// name.
 	matchers map[matched]*Matcher
 	matching map[string]bool
 	// collections holds, for each class name, the collections that the class

@@ -235,9 +235,10 @@ func (s *Search) root(o heap.Object) Root {
 }
 
 // better reports whether, of two references from one object to another, the
-// search followed the second. The search follows the first reference that is
-// not Low, if being Low made a difference. Otherwise it follows the first
-// reference or, when searching by names, the reference whose name comes first.
+// search followed the second. Unless the search took the first object from the
+// second queue, it prefers a reference that is not Low. Otherwise it follows
+// the first reference or, when searching by names, the reference whose name
+// comes first.
 func (s *Search) better(from heap.Object, a, b Edge) bool {
 	if a.Low != b.Low && !s.late.has(from) {
 		return a.Low
