@@ -52,7 +52,7 @@ type Options struct {
 	inbound bool
 	// shark214 follows Shark 2.14 where our rules differ. With watched, only
 	// the objects that LeakCanary watched count as leaking. Both are for
-	// comparison.
+	// comparisons.
 	shark214, watched bool
 	// subclasses treats subclasses of collections like the collections
 	// themselves.

@@ -17,7 +17,7 @@ type row struct {
 	name                    string
 }
 
-// table returns a device that answers the commands of FindProcesses.
+// table returns a device that responds to the commands of FindProcesses.
 func table(rows []row, uuids bool) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		var b strings.Builder

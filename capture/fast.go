@@ -146,7 +146,7 @@ func wrappedReads(targets []Target, grep string) []string {
 // (real time), one of the processes may be blocking it, because its memory map
 // is locked. Each process is then read alone: those that do not respond fail
 // with ErrNoAnswer, and the others are still read. Read returns an error if the
-// device did not answer; an error of one process is in its reading.
+// device did not respond; an error of one process is in its reading.
 func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
 	round, err := f.round(ctx, targets, systemServer, deadline)
 	if err == nil {

@@ -152,7 +152,7 @@ const (
 )
 
 // Read reads the headroom of the targets, in their order. It returns an error
-// if the device did not answer; the error of one process is in its Headroom.
+// if the device did not respond; the error of one process is in its Headroom.
 func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, error) {
 	var out []Headroom
 	flags := map[string][]byte{}

@@ -31,7 +31,7 @@ const (
 )
 
 // Answer is the result of a probe: available, refused permanently, or unclear
-// (the process died, or the device did not answer in time).
+// (the process died, or the device did not respond in time).
 type Answer uint8
 
 // The three possible results of a probe.
@@ -144,7 +144,7 @@ const (
 	suTimeout = 10 * time.Second
 )
 
-// levelKey identifies the processes of one device that get the same answer.
+// levelKey identifies the processes of one device that get the same result.
 type levelKey struct {
 	pkg      string
 	user     int
@@ -168,7 +168,7 @@ func keyOf(p Process) levelKey {
 }
 
 // Probe finds the best source for a process, by trying the sources. It returns
-// an error if the device did not answer. If the process died meanwhile, it
+// an error if the device did not respond. If the process died meanwhile, it
 // returns Dumpsys with unclear findings; probe the process again.
 func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
 	probes, err := l.ProbeAll(ctx, []Process{p})
@@ -402,8 +402,8 @@ func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]ProbeResult, err
 }
 
 // try reads each process of a batch once. It returns an error only if the
-// connection is dead or the caller's context is done. If there is no answer in
-// time, one process may be blocking the others, so each is read alone.
+// connection is dead or the caller's context is done. If there is no response
+// in time, one process may be blocking the others, so each is read alone.
 func (l *Levels) try(ctx context.Context, batch []trial) ([]ProbeResult, error) {
 	m := shell.NewMarker()
 	var parts []shell.Part

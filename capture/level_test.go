@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// phone returns a device that answers each part of a joined command separately.
+// phone returns a device that responds to each part of a joined command
+// separately.
 func phone(answers func(command string) string) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		for label, part := range partsOf(command) {

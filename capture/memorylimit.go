@@ -18,7 +18,7 @@ const memoryLimiterAPI = 37
 // limiter is what the device reports about its memory limiter.
 type limiter struct {
 	dumpsys.MemoryLimiter
-	// answered is false if there was no answer; limits are then assumed, if
+	// answered is false if there was no response; limits are then assumed, if
 	// any.
 	answered bool
 	said     string

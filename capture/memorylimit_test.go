@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// An exempt process has no limit; without a usable answer the limit is unknown.
+// An exempt process has no limit; without a usable response the limit is
+// unknown.
 func TestExemptFromTheMemoryLimiter(t *testing.T) {
 	const status = "Memory limiter\n enabled limits=true monitoring=true killing=true ignored=none\n " +
 		"visibleMem=300MB visibleSwap=100MB notVisibleMem=200MB notVisibleSwap=50MB\n"

@@ -28,9 +28,9 @@ type Options struct {
 	// DialTimeout bounds one connection attempt; 0 means 5 s.
 	DialTimeout time.Duration
 	// AnswerTimeout is how long a device may send nothing where the protocol
-	// requires an answer; it does not apply to a running command. 0 means 30 s.
-	// For the server itself, the timeout is also AnswerTimeout, but at most 10
-	// s.
+	// requires a response; it does not apply to a running command. 0 means 30
+	// s. For the server itself, the timeout is also AnswerTimeout, but at most
+	// 10 s.
 	AnswerTimeout time.Duration
 	// NoStart prevents the client from starting a server. If a server
 	// disappears, the client still waits a few seconds for it to return.
@@ -100,7 +100,7 @@ func orDefault[T ~int64](v, def T) T {
 // a path.
 func (c *Client) Addr() string { return c.at.addr }
 
-// serverTimeout is how long the server may send nothing. A server answers
+// serverTimeout is how long the server may send nothing. A server responds
 // immediately from memory; a longer silence means that it hangs or is not an
 // adb server.
 const serverTimeout = 10 * time.Second
@@ -225,7 +225,7 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 
 // call connects to the server and sends the first request of a connection;
 // serial is the device to which the request applies, if any. A server that
-// closes the connection without an answer is about to exit, for example after
+// closes the connection without a response is about to exit, for example after
 // `adb kill-server` or because another version takes over; the request is then
 // sent again, to the next server. Therefore call may be used only for requests
 // that can safely be sent twice, which does not include requests that reach a
@@ -291,7 +291,7 @@ func (c *Client) track(ctx context.Context, changed func([]DeviceInfo) error) er
 }
 
 // openTrack first requests the long list; a server that does not support it
-// answers with an error.
+// responds with an error.
 func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 	k, err := c.call(ctx, "host:track-devices-l", "")
 	if errors.Is(err, errUnknownService) {

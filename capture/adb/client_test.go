@@ -74,7 +74,7 @@ func TestTruncatedAnswers(t *testing.T) {
 	}
 	sent.Store(int64(len(answer)))
 	if list, err := c.Devices(soon(t)); len(list) != 1 || err != nil {
-		t.Errorf("whole answer: %v, %v", list, err)
+		t.Errorf("whole response: %v, %v", list, err)
 	}
 }
 
@@ -328,7 +328,7 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 	if len(answers) != 1 {
-		t.Errorf("%d answers left, want 1: a valid answer must be cached", len(answers))
+		t.Errorf("%d responses left, want 1: a valid response must be cached", len(answers))
 	}
 	old := scripted(t, func(p *peer) { p.request(); p.send("FAIL" + lengthened("unknown host service")) })
 	if f, err := (&Device{client: old}).Features(soon(t)); len(f) != 0 || err != nil {

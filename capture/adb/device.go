@@ -69,7 +69,7 @@ func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.Ans
 
 // Features returns the features of the device's adbd, such as shell_v2 and
 // stat_v2. The result is empty if the server or the device is too old to report
-// features. The answer is cached; an error is not.
+// features. The result is cached; an error is not.
 func (d *Device) Features(ctx context.Context) ([]string, error) {
 	d.mu.Lock()
 	features, known := d.features, d.known

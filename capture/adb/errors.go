@@ -76,7 +76,7 @@ var errUnknownService = errors.New("needs a newer adb server")
 type phase struct {
 	endpoint string
 	serial   string // the device to which the request applies, if any
-	bound    bool   // the device answers, not the server
+	bound    bool   // the device must respond, not the server
 }
 
 // refusal converts the message of a FAIL response to an error. The messages are

@@ -658,7 +658,7 @@ func BenchmarkShell(b *testing.B) {
 	}
 }
 
-// echoPhone answers every command immediately with the line that the prefix
+// echoPhone responds to every command immediately with the line that the prefix
 // prints and a fixed line of output.
 type echoPhone struct{ hostPhone }
 

@@ -22,10 +22,10 @@ const (
 type netLink struct {
 	// turn is held by the single call that connects.
 	turn ctxMutex
-	// asked is when the server last answered, or when the client stopped
-	// waiting for an answer.
+	// asked is when the server last responded, or when the client stopped
+	// waiting for a response.
 	asked time.Time
-	// answer is the server's last answer.
+	// answer is the server's last response.
 	answer string
 }
 
@@ -41,7 +41,7 @@ func (c *Client) linkTo(serial string) *netLink {
 }
 
 // reconnect requests that the server connect to a network device that it does
-// not list, unless that was tried just now, and returns the server's answer.
+// not list, unless that was tried just now, and returns the server's response.
 // The error concerns the call, not the device.
 func (c *Client) reconnect(ctx context.Context, serial string) (answer string, err error) {
 	if c.opt.NoConnect {
@@ -80,8 +80,8 @@ func (c *Client) reconnected(ctx context.Context, serial string, since time.Time
 	return l.asked.After(since)
 }
 
-// connect does the same as `adb connect`. The server answers OKAY whatever the
-// result.
+// connect does the same as `adb connect`. The server responds with OKAY
+// whatever the result.
 func (c *Client) connect(ctx context.Context, serial string) (string, error) {
 	k, err := c.dial(ctx, true)
 	if err != nil {

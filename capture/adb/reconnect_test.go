@@ -33,11 +33,11 @@ type switchboard struct {
 	// line is the device line that the server lists, or "" if it lists nothing;
 	// after is what it lists after a connect request.
 	line, after string
-	// says is the answer to connect.
+	// says is the response to a connect request.
 	says string
 	// connects lists the connect requests received.
 	connects []string
-	// If silent is set, the server never answers a connect request.
+	// If silent is set, the server never responds to a connect request.
 	silent bool
 }
 

@@ -98,7 +98,7 @@ func TestTruncatedStreams(t *testing.T) {
 }
 
 // truncatedKind returns the expected kind of error if the stream ends after n
-// bytes: before OKAY, the server is the peer that must answer.
+// bytes: before OKAY, the server is the peer that must respond.
 func truncatedKind(n int) error {
 	if n < len("OKAY") {
 		return ErrNoServer

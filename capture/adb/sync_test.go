@@ -197,7 +197,7 @@ func TestTruncatedPull(t *testing.T) {
 	}
 	sent.Store(int64(whole))
 	if n, err := phone(c, "stat_v2").Pull(soon(t), "/data/x", io.Discard); n != 5 || err != nil {
-		t.Errorf("complete answer: %d, %v", n, err)
+		t.Errorf("complete response: %d, %v", n, err)
 	}
 }
 
@@ -364,7 +364,7 @@ func TestTruncatedPush(t *testing.T) {
 	}
 }
 
-// FuzzPull sends hostile answers to stat and RECV: the result is either an
+// FuzzPull sends hostile responses to stat and RECV: the result is either an
 // error or exactly the bytes that a straightforward implementation of the
 // protocol finds.
 func FuzzPull(f *testing.F) {

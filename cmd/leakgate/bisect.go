@@ -112,7 +112,7 @@ func (f *bisectFlags) bisect(c console, args []string) int {
 		return exitUsage
 	}
 	if err := f.print(c, result); err != nil {
-		c.problem("print the answer: %v", err)
+		c.problem("print the result: %v", err)
 		return exitUsage
 	}
 	if result.First == nil {

@@ -43,7 +43,7 @@ func drawnBy(t *testing.T, cmd *exec.Cmd) (text string, first time.Duration) {
 // the line is gone, and stdout contains only JSON.
 func TestDoctorShowsProgress(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // an adb server that never answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // an adb server that never responds
 	if err != nil {
 		t.Fatal(err)
 	}
