@@ -73,8 +73,8 @@ type weighing struct {
 	// native holds the sizes that Shark reads as registered native sizes,
 	// including their flags.
 	native map[hprof.ID]int64
-	// dominators are Shark's; all holds every object to which its references
-	// lead. Both are nil until computed.
+	// dominators are Shark's; all holds every object to which Shark's
+	// references lead. Both are nil until computed.
 	dominators map[heap.Object]heap.Object
 	all        map[heap.Object]bool
 	// known are the compared objects, by Shark's description of them.

@@ -35,8 +35,8 @@ type sharkAnswer struct {
 	mine *ourAnswer
 }
 
-// ourAnswer holds what several tests compare: all lines except for sizes, the
-// credited bytes of leaks by their lines, and the verdict on each target.
+// ourAnswer holds what several tests compare: all lines without sizes, the
+// credited bytes of each leak by its lines, and the verdict on each target.
 type ourAnswer struct {
 	lines    []string
 	credited map[string]int64

@@ -25,10 +25,11 @@
 // list, is connected when it is needed, at most every 5 s. This is always done:
 // the serial was chosen by the caller or from a list, and an overnight run must
 // survive a restart. A device that was disconnected by hand is therefore
-// reconnected as long as it is used. Three kinds are not connected: devices
-// that the server lists in whatever state, since the server itself reconnects
-// offline ones; mDNS names, which the server discovers; and USB devices whose
-// serial, which the vendor chooses freely, only looks like an address.
+// reconnected as long as it is used. Three kinds of devices are not connected
+// by the client: those that the server lists in whatever state, since the
+// server itself reconnects offline ones; those with mDNS names, which the
+// server discovers; and USB devices whose serial, which the vendor chooses
+// freely, only looks like an address.
 //
 // # Commands end with their caller
 //

@@ -248,8 +248,9 @@ func changed(result *comparison.Comparison) bool {
 	return false
 }
 
-// checkTitle returns the title for a list of checks. It does not say which
-// evidence is missing, because that could reveal the name of a device.
+// checkTitle returns the title of the check run, which GitHub shows in lists of
+// checks. It does not say which evidence is missing, because that could reveal
+// the name of a device.
 func checkTitle(result *comparison.Comparison) string {
 	switch result.Verdict {
 	case comparison.Fail:

@@ -68,7 +68,7 @@ func (f *diffFlags) diff(c console, args []string) int {
 		return c.usage(errors.New("standard input is one heap dump: name the other"))
 	}
 	switch a, b := isFolder(args[0]), isFolder(args[1]); {
-	case checkFiles(args...) != nil: // reported below, with the name of its side
+	case checkFiles(args...) != nil: // reported below, with BASE or HEAD
 	case a != b:
 		return c.usage(fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories",
 			text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
