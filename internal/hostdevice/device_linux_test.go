@@ -380,7 +380,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// number returns as a number the only group that a pattern matches in a text.
+// number returns as a number the only group that a pattern matches in a string.
 func number(t testing.TB, text, pattern string) int64 {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)

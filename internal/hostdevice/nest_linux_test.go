@@ -22,7 +22,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The users of a phone: the shell and one app.
+// The UIDs on a phone: those of the shell and of one app.
 const (
 	shellUID = 2000
 	appUID   = 10123

@@ -39,10 +39,10 @@ type Options struct {
 	Dir string
 	// Scale is the number of device seconds per real second; the default is 1.
 	Scale float64
-	// ShellUID and AppUID are the users of the shell and of the app. By
-	// default, both are the user that runs the device. If root runs it, they
-	// are 2000 and 10123: with these users the kernel denies the shell the same
-	// access as on a phone. Separate users require root.
+	// ShellUID and AppUID are the UIDs of the shell and of the app. By default,
+	// both are the UID that runs the device. If root runs it, they are 2000 and
+	// 10123: with these UIDs the kernel denies the shell the same access as on
+	// a phone. Separate UIDs require root.
 	ShellUID, AppUID int
 	// Root means that if root runs the device, the shell and the app run as
 	// root by default. Anyone who can connect to the device then controls this
@@ -57,9 +57,9 @@ type Options struct {
 	FileLimit int
 }
 
-// The users of the shell and of the first app on a phone (AOSP
-// system/core/libcutils/include/private/android_filesystem_config.h, AID_SHELL
-// and AID_APP_START).
+// The UIDs of the shell and of an app on a phone (AOSP
+// system/core/libcutils/include/private/android_filesystem_config.h, AID_SHELL;
+// app UIDs start at AID_APP_START).
 const (
 	phoneShellUID = 2000
 	phoneAppUID   = 10123

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// FromLeakCanary converts a LeakCanary report. The report shows which leaks
-// exist, by their signatures, but not whether they accumulate.
+// FromLeakCanary converts a LeakCanary report. The report contains the leaks,
+// identified by their signatures, but does not say whether they accumulate.
 func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 	out := &Evidence{
 		Traces: map[gate.TraceKey]gate.Trace{}, Missing: slices.Clone(report.Failures),

@@ -366,7 +366,7 @@ func (f *baselineFile) check() error {
 	}
 	for _, s := range f.Seen {
 		if !short(s.App, s.Process, s.Type, s.Key, s.Commit) {
-			return errors.New("a text is too long")
+			return errors.New("a string is too long")
 		}
 	}
 	return nil
@@ -375,7 +375,7 @@ func (f *baselineFile) check() error {
 func (d Description) check(key string) error {
 	if !short(key, d.Class, d.HeldBy) || !short(d.KeyText...) || !short(d.Fingerprints...) ||
 		len(d.KeyText) > maxLines || len(d.Fingerprints) > maxLines {
-		return fmt.Errorf("place %s: a text is too long", text.Quote(key, 80))
+		return fmt.Errorf("place %s: a string is too long", text.Quote(key, 80))
 	}
 	return nil
 }
@@ -387,7 +387,7 @@ func short(texts ...string) bool {
 func (o *Observation) check() error {
 	s := o.Subject
 	if !short(s.App, s.Variant, s.Test, s.Workload, s.Marks, s.Model, s.ABI, o.Commit, o.Branch, o.Tool) {
-		return errors.New("a text is too long")
+		return errors.New("a string is too long")
 	}
 	if o.Unit != UnitLoop && o.Unit != UnitEvent {
 		return fmt.Errorf("its unit is %s, want %s or %s", text.Quote(o.Unit, 40), UnitLoop, UnitEvent)
@@ -412,7 +412,7 @@ func (o *Observation) check() error {
 func (o *Observed) check() error {
 	if !short(o.Process, o.Names, o.Undecided, o.Gate, o.Reason) || len(o.Loaded) > maxClassSet ||
 		len(o.Places) > maxPlaces {
-		return errors.New("a text or list is too long")
+		return errors.New("a string or list is too long")
 	}
 	if _, err := base64.StdEncoding.DecodeString(string(o.Loaded)); err != nil {
 		return errors.New("its loaded classes are damaged")
@@ -477,7 +477,7 @@ func (s Timeline) check() error {
 func (p *Place) check(moments int) error {
 	if !slices.Contains([]string{TypeLeak, TypeThreads, TypeNative, TypeGraphics}, p.Type) || !short(p.Type, p.Key) ||
 		!short(p.Checks...) || len(p.Classes) > maxLines || len(p.Checks) > maxLines {
-		return errors.New("a text or list is too long")
+		return errors.New("a string or list is too long")
 	}
 	if err := p.Description.check(p.Key); err != nil {
 		return err

@@ -477,8 +477,8 @@ func (c *contrast) widened() (string, bool) {
 	return strings.Join(added, " or "), len(added) > c.renamed()
 }
 
-// widening returns the place with only those classes that are not there in any
-// base run.
+// widening returns the place with only those classes that are not at this place
+// in any base run.
 func (c *contrast) widening() *Place {
 	out := *c.head
 	out.Classes = maps.Clone(out.Classes)
@@ -774,7 +774,7 @@ func (p *pair) gone(met map[string]bool) {
 	}
 }
 
-// sight adds the first sighting of a place to its row.
+// sight records the first sighting of a place in its row.
 func (p *pair) sight(row *comparison.Row, key string) {
 	if row.Status == comparison.New || row.Status == comparison.Present {
 		return

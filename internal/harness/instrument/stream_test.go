@@ -347,7 +347,7 @@ func want(list []seen) []seen {
 	return out
 }
 
-// pieces splits a text at random positions.
+// pieces splits a string at random positions.
 func (p *printer) pieces(text string) []string {
 	var out []string
 	for text != "" {

@@ -71,8 +71,8 @@ const (
 	// noteAt is the offset of the note. LockFileEx locks the first byte, which
 	// other processes then cannot read.
 	noteAt = 1
-	// The maximum sizes of the texts in a note, in bytes. In JSON a text may be
-	// six times as long.
+	// The maximum sizes of the strings in a note, in bytes. Encoded as JSON, a
+	// string may be six times as long.
 	maxVerb, maxUser, maxDir = 32, 64, 480
 )
 
@@ -107,7 +107,7 @@ func decodeHolder(note []byte) (h Holder, ok bool) {
 	return h, true
 }
 
-// head returns the first n bytes of a text, as valid UTF-8.
+// head returns the first n bytes of a string, as valid UTF-8.
 func head(text string, n int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= n {

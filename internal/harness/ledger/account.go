@@ -299,8 +299,8 @@ const (
 	// exist.
 	maxReasons    = 20
 	maxDeathLines = 10
-	// maxText and maxWord are the maximum lengths, in characters, of a text and
-	// of a word that run.json copies from a line.
+	// maxText and maxWord are the maximum lengths, in characters, of a string
+	// and of a word that run.json copies from a line.
 	maxText = 500
 	maxWord = 40
 )
@@ -320,7 +320,7 @@ func (a *Account) Deaths() []record.Death { return a.deaths }
 // Faults returns the latest crashes and ANRs that a workload reported.
 func (a *Account) Faults() []record.Death { return a.faults }
 
-// deathOf returns the death that an event reports, with its texts truncated.
+// deathOf returns the death that an event reports, with its strings truncated.
 func deathOf(e record.Event) record.Death {
 	d := record.Death{T: e.T, PID: e.PID, Reason: text.Head(e.Reason, maxWord), Text: text.Head(e.Text, maxText)}
 	for _, line := range e.Lines[:min(len(e.Lines), maxDeathLines)] {

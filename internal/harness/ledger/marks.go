@@ -131,8 +131,8 @@ func (s *markedDumps) add(at int, found record.DumpLeak) bool {
 	return true
 }
 
-// bounded returns a leak whose texts do not exceed the lengths that a responder
-// writes.
+// bounded returns a leak whose strings do not exceed the lengths that a
+// responder writes.
 func bounded(l record.DumpLeak) record.DumpLeak {
 	l.Key, l.Name = text.Head(l.Key, maxText), text.Head(l.Name, maxText)
 	classes := []record.ClassCount{}
@@ -215,7 +215,7 @@ func inUse(settled bool) string {
 
 func dumpsAtMarks(n int) string { return text.Count(n, "heap dump at a mark", "heap dumps at marks") }
 
-// first returns the first of some texts, and the number of further ones.
+// first returns the first of some strings, and the number of further ones.
 func first(list []string) string {
 	if len(list) == 1 {
 		return list[0]

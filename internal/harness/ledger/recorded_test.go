@@ -68,7 +68,7 @@ func TestRecordedRuns(t *testing.T) {
 	}
 }
 
-// firstDifference returns the first pair of lines in which two texts differ.
+// firstDifference returns the first pair of lines in which two strings differ.
 func firstDifference(got, want string) string {
 	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range min(len(a), len(b)) {

@@ -115,7 +115,7 @@ func (f folder) paths() hostfile.Paths {
 	return hostfile.NewPaths(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)))
 }
 
-// redactHostPaths returns a text without the paths of the host.
+// redactHostPaths returns a string without the paths of the host.
 func (f folder) redactHostPaths(text string) string { return f.paths().Text(text) }
 
 // redactedError is an error whose text a run may write.

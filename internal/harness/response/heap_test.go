@@ -25,11 +25,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// secret is a text that a person has typed.
+// secret is a string that a person has typed.
 const secret = "mail of somebody@example.org"
 
 // dumpWithSecret returns a dump of an app with a leak of two Activities and a
-// text.
+// string.
 func dumpWithSecret(t testing.TB) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -51,7 +51,7 @@ func dumped(t testing.TB, h *hproftest.Heap, second int) []byte {
 	return dump
 }
 
-// holds reports whether a text is in a dump, in any of its encodings.
+// holds reports whether a string is in a dump, in any of its encodings.
 func holds(dump []byte, text string) bool {
 	var big, little []byte
 	for _, unit := range utf16.Encode([]rune(text)) {
@@ -155,8 +155,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// The dumps of real phones are kept without their texts, and yield the same
-// results.
+// The dumps of real phones are kept without their string contents, and yield
+// the same results.
 func TestKeptRecorded(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		dump := recorded.Read(t, "hprof", name)
@@ -168,7 +168,8 @@ func TestKeptRecorded(t *testing.T) {
 		}
 		none := analysed(t, New(t.TempDir(), Options{Keep: Nothing}), "java", nil,
 			map[string][]byte{"heap.hprof": dump})
-		// The hashes of texts are the same, whichever part of the dump is kept.
+		// The hashes of strings are the same, whichever part of the dump is
+		// kept.
 		shown := regexp.MustCompile(`"value": "[^…"]`)
 		for _, text := range [][]byte{files["analysis.json"], contents(t, none.folder.path)["analysis.json"]} {
 			if shown.Match(text) || !bytes.Contains(text, []byte(`"value": "…#`)) {

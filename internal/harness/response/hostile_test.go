@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// hostile is a text with terminal escapes that is six times as long in JSON.
+// hostile is a string with terminal escapes that is six times as long in JSON.
 var hostile = "\x1b]0;owned\a\u202e" + strings.Repeat("<&>", 3000)
 
 // Artifacts may contain anything, but records and texts are Printable and

@@ -28,7 +28,7 @@ type Responder struct {
 	// token is a part of the names of files on devices. It is different for
 	// each run.
 	token string
-	// hide is nil if texts of the app are shown.
+	// hide is nil if strings of the app are shown.
 	hide *android.Redactor
 
 	mu sync.Mutex
@@ -110,8 +110,8 @@ type Case struct {
 
 	folder   folder
 	headline string
-	// hide removes the app's texts from what is written; if it is nil, they are
-	// shown.
+	// hide removes the app's strings from what is written; if it is nil, they
+	// are shown.
 	hide *android.Redactor
 }
 
@@ -242,8 +242,8 @@ func outcome(d diagnose.Diagnosis, err error) string {
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
 const (
-	// maxWarnings and maxText limit external texts in a record; maxReasons and
-	// maxWords limit those of each step.
+	// maxWarnings and maxText limit external strings in a record; maxReasons
+	// and maxWords limit those of each step.
 	maxWarnings = 50
 	maxText     = 500
 	maxReasons  = 5

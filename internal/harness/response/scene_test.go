@@ -190,7 +190,7 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 	checkWritten(t, c)
 }
 
-// checkText checks that each line of a text is printable.
+// checkText checks that each line of a string is printable.
 func checkText(t testing.TB, name string, content []byte) {
 	t.Helper()
 	for line := range strings.Lines(string(content)) {
@@ -201,7 +201,7 @@ func checkText(t testing.TB, name string, content []byte) {
 }
 
 // checkRecord checks that a record fits into a line of samples.ndjson and that
-// each of its texts fits into one line, whatever a device has sent.
+// each of its strings fits into one line, whatever a device has sent.
 func checkRecord(t testing.TB, d record.Diagnosis) {
 	t.Helper()
 	encoded, err := json.Marshal(d)

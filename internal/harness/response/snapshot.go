@@ -226,8 +226,8 @@ func readMaps(_ *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	return []string{fmt.Sprintf("the addresses of %d mappings", bytes.Count(text, []byte("\n")))}, nil
 }
 
-// readOther describes a text that this package cannot parse: the output of a
-// user's step.
+// readOther describes output that this package cannot parse: that of a user's
+// step.
 func readOther(_ *Case, _ *MemorySnapshot, content []byte) ([]string, error) {
 	lines := bytes.Count(content, []byte("\n"))
 	if len(content) > 0 && content[len(content)-1] != '\n' {

@@ -31,7 +31,7 @@ const (
 	maxQuoted = 100
 )
 
-// Address identifies the place where a baseline is kept.
+// Address identifies the location of a baseline.
 type Address struct {
 	scheme string
 	// path is the path of the file; for a git store, it is the path on the
@@ -142,7 +142,7 @@ func isScheme(word string) bool {
 	})
 }
 
-// bare returns the error for a text without a scheme.
+// bare returns the error for an address without a scheme.
 func bare(s string) error {
 	if before, _, ok := strings.Cut(s, ":"); ok && strings.Contains(before, "@") {
 		return errRepository

@@ -1,6 +1,6 @@
 // Package store keeps the baseline of the gate between runs: in a file, on a
 // branch of a git repository, with a program of the user, or as an artifact of
-// GitHub Actions. The store treats a baseline as a text of bounded size.
+// GitHub Actions. The store treats a baseline as opaque data of limited size.
 //
 // An update is a function of the stored content. If another writer was faster,
 // the function is called again with the newest content, so no writer's changes

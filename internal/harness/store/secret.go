@@ -21,8 +21,8 @@ var (
 	authorization = regexp.MustCompile(`(?i)(authorization\s*:\s*)[^\r\n'"]*`)
 )
 
-// redact removes user names, passwords and queries from the URLs in a text, and
-// credentials from headers.
+// redact removes user names, passwords and queries from the URLs in a string,
+// and credentials from headers.
 func redact(s string) string {
 	s = userInfo.ReplaceAllString(s, "://***@")
 	s = query.ReplaceAllString(s, "$1?***")
