@@ -355,7 +355,7 @@ func TestInstrumentLeaks(t *testing.T) {
 			t.Errorf("exit %d after %v\n%s", exit, p.Uptime()-began, out.String())
 		}
 		if p.PID("com.shop") != 0 {
-			t.Error("the process still runs after its tests")
+			t.Error("the process is still running after its tests")
 		}
 		time.Sleep(time.Hour)
 		if p.PID("com.shop") != 0 {

@@ -362,7 +362,7 @@ func TestSignals(t *testing.T) {
 		}
 		ask(t, user, "am force-stop com.shop")
 		if user.PID("com.shop") != 0 {
-			t.Error("com.shop still runs after force-stop")
+			t.Error("com.shop is still running after force-stop")
 		}
 	})
 }

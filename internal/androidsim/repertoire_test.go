@@ -481,7 +481,7 @@ func testEndless(t *testing.T, b *bench) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d commands still run although nobody reads their output", left)
+			t.Fatalf("%d commands are still running although nobody reads their output", left)
 		}
 	}
 }

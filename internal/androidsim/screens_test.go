@@ -367,7 +367,7 @@ func TestScreensEndTheProcess(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				if p.PID("com.cart") != 0 {
-					t.Errorf("API %d: %s: com.cart still runs", api, name)
+					t.Errorf("API %d: %s: com.cart is still running", api, name)
 				}
 				exits, err := dumpsys.ParseExitInfo([]byte(ask(t, p, "dumpsys activity exit-info com.cart")))
 				if err != nil || len(exits.Exits) != 1 {

@@ -168,7 +168,7 @@ func keepsHashes(class string) bool {
 		(strings.HasSuffix(class, "Entry") || strings.HasSuffix(class, "$Node"))
 }
 
-// dictionary returns the strings by their hashes, for all numbers of 4 to 6
+// dictionary returns a map from hashes to strings, for all numbers of 4 to 6
 // digits and for common words.
 func dictionary() map[uint32]string {
 	all := map[uint32]string{}
@@ -266,7 +266,9 @@ func traces(data []byte, texts []string) (count int) {
 	return count
 }
 
-// The dump contains the keys of all hash tables, for every runtime and ID size.
+// The dump contains hash tables of each type with secret keys, for every
+// runtime and ID size; the stripped dump must not contain the hashes of these
+// keys.
 func TestStripTakesHashesOfKeys(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, runtime := range []hproftest.Runtime{hproftest.ART, hproftest.HotSpot} {

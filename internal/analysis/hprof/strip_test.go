@@ -250,7 +250,7 @@ func (n *nonzero) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The heap has more than 4 GiB and declares a smaller size.
+// The heap is larger than 4 GiB and declares a smaller size.
 func TestStripWrapped(t *testing.T) {
 	h := newHuge()
 	h.fill()

@@ -187,7 +187,7 @@ func checkNoGoroutine(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Errorf("goroutines still run:\n%s", stacks)
+			t.Errorf("goroutines are still running:\n%s", stacks)
 			return
 		case <-time.After(time.Millisecond):
 		}
