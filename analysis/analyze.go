@@ -316,7 +316,7 @@ func (d *dump) empty(size int64) error {
 	return fmt.Errorf("%w: its heap has only GC roots", ErrNoHeap)
 }
 
-// skipDamage warns of damage that was skipped.
+// skipDamage adds a warning about damage that was skipped.
 func (d *dump) skipDamage(err error) {
 	d.partial = true
 	d.warn("%v; the readable rest is analyzed", err)

@@ -164,7 +164,7 @@ func Compare(base, head *Summary, top int) *Diff {
 	return d
 }
 
-// mismatches returns why the sizes of two dumps cannot be compared.
+// mismatches returns the reasons why the sizes of two dumps cannot be compared.
 func mismatches(base, head *Dump) []string {
 	list := []string{}
 	if base.SizeModel != head.SizeModel {
@@ -186,9 +186,9 @@ func mismatches(base, head *Dump) []string {
 	return list
 }
 
-// nameMismatches returns why the names of two dumps do not refer to the same
-// things. Names that mean nothing by themselves still refer to the same things
-// if both dumps are from one build.
+// nameMismatches returns the reasons why the names of two dumps do not refer to
+// the same things. Names that mean nothing by themselves still refer to the
+// same things if both dumps are from one build.
 func nameMismatches(base, head *Summary) []string {
 	b, h := base.dump.Names, head.dump.Names
 	if b.unknown() && h.unknown() && b.used() == h.used() && oneBuild(base.shapes, head.shapes) {

@@ -116,8 +116,8 @@ func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum 
 	return of
 }
 
-// MatchMoved matches leaks found only in head with leaks found only in base if
-// they are the same leaks, now held by something else, by the same rules as
+// MatchMoved pairs leaks found only in head with leaks found only in base that
+// are the same leaks, now held by something else. It uses the same rules as
 // [Compare]. The result maps indexes into added to indexes into gone. baseLoads
 // and headLoads report whether a class of the app is loaded in base or head;
 // the class is given by its name without compiler-generated numbers.

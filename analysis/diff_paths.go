@@ -85,8 +85,8 @@ const (
 	noise = 10
 )
 
-// paths returns where the tree grew. It follows a path down as long as a single
-// step has most of the growth of the previous one.
+// paths returns the paths along which the tree grew. It follows a path down as
+// long as a single step has most of the growth of the previous one.
 func (t *trees) paths(sign int64, top int) []PathChange {
 	t.sign = sign
 	root := fork{base: []int{0}, head: []int{0}}

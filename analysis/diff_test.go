@@ -285,8 +285,8 @@ func countByHand(t testing.TB, dump []byte) counted {
 	return c
 }
 
-// addToPath adds an object to its path, which consists of all objects whose
-// removal frees it; those that free most come first.
+// addToPath adds an object to its path: all objects whose removal would free
+// it, those that would free the most first.
 func (c *counted) addToPath(g *hproftest.Graph, id hprof.ID, lost map[hprof.ID]map[hprof.ID]bool) {
 	var above []hprof.ID
 	for other := range lost {

@@ -500,7 +500,8 @@ func (h *Headrooms) traitParts(fresh []newProcess, flags map[string][]byte) []sh
 			parts = append(parts,
 				shell.Part{"parent" + label, fmt.Sprintf("cat /proc/%d/cmdline 2>/dev/null", n.parent.N)})
 		}
-		// system/core libprocessgroup, ConvertUidPidToPath.
+		// The name of a process's cgroup (system/core libprocessgroup,
+		// ConvertUidPidToPath).
 		group := fmt.Sprintf("uid_%d/pid_%d/pids.max", n.UID, n.PID)
 		parts = append(parts,
 			shell.Part{
@@ -581,7 +582,7 @@ func (n newProcess) traits(parts map[string][]byte, label string, flags []byte) 
 
 // largeHeap parses a line such as "flags=[ HAS_CODE LARGE_HEAP ]". The first
 // such line belongs to the package itself; a later one may belong to the system
-// package that it replaces.
+// package that the package replaces.
 func largeHeap(text []byte) dumpsys.Answer {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
 	words := strings.Fields(string(line))

@@ -320,7 +320,7 @@ func retoken(packet, token string) string {
 }
 
 // TestCancelUnreachable checks that if the device cannot be reached, the call
-// still ends after a known time and reports it.
+// still ends after a known time, and reports that the command may still run.
 func TestCancelUnreachable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first string // sent before the cancellation; T is the token

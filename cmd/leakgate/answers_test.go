@@ -310,9 +310,9 @@ func TestManyBehindOneLeak(t *testing.T) {
 	}
 }
 
-// behindScreens analyzes a list of n destroyed activities. It returns the text,
-// and the numbers of objects that the one leak lists and counts as leaking only
-// because of it.
+// behindScreens analyzes a list of n destroyed activities. It returns how many
+// of the objects that leak only because of the one leak are listed, their total
+// number, and the text output.
 func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -115,7 +115,8 @@ func (c console) detail(format string, args ...any) {
 // name returns the command as messages name it.
 func (c console) name() string { return strings.TrimSpace("leakgate " + c.verb) }
 
-// usage prints an error in the command line and returns its exit code.
+// usage prints an error in the command line and returns the exit code for such
+// errors.
 func (c console) usage(err error) int {
 	c.problem("%v", err)
 	if !c.quiet && c.command != nil {

@@ -134,8 +134,8 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 }
 
 // Flags have no environment variables, because child processes inherit
-// variables: a setting for a run would change the commands that its workload
-// calls.
+// variables: a setting for a run would also affect the leakgate commands that
+// its workload calls.
 func TestFlagsHaveNoVariables(t *testing.T) {
 	env := map[string]string{
 		"LEAKGATE_JSON": "1", "LEAKGATE_FOR": "3h", "LEAKGATE_DUMP": "at_end", "LEAKGATE_ORIGIN": "false",

@@ -33,8 +33,8 @@ func demonstrated() record.Run {
 	}
 }
 
-// A demo either shows a leak with its trace next to a healthy process, or
-// reports what is missing and what to do, with the exit code of a failure.
+// A demo either shows a leak, with its trace, and a healthy process, or reports
+// what is missing and what to do, with the exit code of a failure.
 func TestDemoFaults(t *testing.T) {
 	noHeap := func(reason string) func(*record.Run) {
 		return func(r *record.Run) {

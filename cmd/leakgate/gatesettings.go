@@ -357,8 +357,8 @@ func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, i
 	}
 }
 
-// hasTestedCommit reports whether the checkout contains the tested commit. If
-// it does, it is a checkout of this app.
+// hasTestedCommit reports whether the checkout contains the tested commit,
+// which proves that it is a checkout of this app.
 func (s *gateSettings) hasTestedCommit(ctx context.Context, tree *checkout.Checkout, in *gate.Input) bool {
 	if in.Head.Commit == "" {
 		return false

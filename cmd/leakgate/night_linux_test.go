@@ -89,7 +89,7 @@ func TestSettlingProcessesOnTheHostDevice(t *testing.T) {
 // This test runs end to end with real parts: the real adb server, the real
 // adbd, a real shell, and four Java processes, three of which really leak. One
 // run is on a build where everything may be read; the other is on a user build
-// with a released app, where the kernel refuses.
+// with a released app, where the kernel denies access.
 func TestNightOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes more than two minutes")

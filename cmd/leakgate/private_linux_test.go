@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// A run with dumps at marks, with a leak of each kind and reports of both,
-// writes no personal data except in its dumps.
+// Two runs, one with dumps at marks and one with several kinds of leaks,
+// neither write nor print personal data, except in their dumps.
 func TestPrivateRunOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, AppUID: appUser})

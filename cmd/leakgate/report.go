@@ -60,8 +60,9 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 	return exitOK
 }
 
-// finish rebuilds the record of a run that has ended. The analysis of its
-// artifacts continues until ctx is done.
+// finish rebuilds the record of a run that has ended, and analyzes the
+// artifacts that are not analyzed yet, until the context that ending returns is
+// done.
 func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
 	if err := notADirectory(dir); err != nil {
 		return run, err
