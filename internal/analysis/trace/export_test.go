@@ -6,8 +6,7 @@ import "github.com/leakgate/leakgate/internal/analysis/heap"
 // targets that are reachable only through other targets.
 func (s *Search) Found() []heap.Object { return s.found }
 
-// Paths returns the paths to the given objects; the path to an unreached object
-// is empty.
+// Paths returns the paths to those of the given objects that were reached.
 func (s *Search) Paths(objects []heap.Object) []Path {
 	x := s.paths(objects, nil)
 	paths := make([]Path, 0, len(objects))
