@@ -65,7 +65,7 @@ func TestPortGivesNobodyRoot(t *testing.T) {
 		refused := exec.Command(hostdevicetest.Program(t),
 			append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 		if out, err := refused.CombinedOutput(); refused.ProcessState.ExitCode() != 2 ||
-			!strings.Contains(string(out), "needs --root") {
+			!strings.Contains(string(out), "UID 0 requires --root") {
 			t.Errorf("%q: %v, %s", args, err, out)
 		}
 	}

@@ -131,8 +131,8 @@ func refuseRoot(flags *flag.FlagSet, o hostdevice.Options) (err error) {
 	flags.Visit(func(f *flag.Flag) {
 		isUser := f.Name == "shell-uid" || f.Name == "app-uid"
 		if uid, perr := strconv.Atoi(f.Value.String()); isUser && perr == nil && uid <= 0 && !o.Root {
-			err = fmt.Errorf("--%s %d: want the user of a phone, such as 2000; a root shell requires --root", f.Name,
-				uid)
+			err = fmt.Errorf("--%s %d: want the UID of a user on a phone, such as 2000; UID 0 requires --root",
+				f.Name, uid)
 		}
 	})
 	return err
