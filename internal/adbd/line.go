@@ -47,9 +47,11 @@ type lineFault struct {
 	left int64
 	// every is the value to which left is reset, or 0 for a fault that occurs
 	// once.
-	every   int64
-	delay   time.Duration
-	random  *rand.Rand
+	every  int64
+	delay  time.Duration
+	random *rand.Rand
+	// garbled reports whether a byte was replaced.
+	garbled bool
 	garbage []byte
 	ended   chan struct{}
 }
@@ -139,9 +141,11 @@ func (l *Line) Delay(d time.Duration) (end func()) {
 }
 
 // Garble replaces every n-th byte (n is at least 1) with a different one chosen
-// by the seed. A garbled packet header ends the connection; a garbled payload
-// is not detected, since the protocol has not used checksums since version
-// 0x01000001.
+// by the seed. The peer ends the connection if the command of a packet is
+// garbled, may wait forever for the rest of a packet if the length is, and does
+// not detect a garbled payload, since the protocol has not used checksums since
+// version 0x01000001. Ending the fault interrupts the connections if any byte
+// was replaced, because otherwise that wait would outlast the fault.
 func (l *Line) Garble(n int64, seed uint64) (end func()) {
 	n = max(n, 1)
 	return l.start(&lineFault{kind: lineGarble, left: n - 1, every: n, random: rand.New(rand.NewPCG(seed, 0))})
@@ -177,6 +181,9 @@ func (l *Line) finish(f *lineFault) {
 	l.on = slices.Concat(l.on[:i], l.on[i+1:])
 	l.faulty.Store(len(l.on) > 0)
 	close(f.ended)
+	if f.garbled {
+		l.cut()
+	}
 }
 
 // delays returns the faults that delay a write.
@@ -229,7 +236,7 @@ func (f *lineFault) garble(p []byte) []byte {
 		f.left -= int64(len(p))
 		return p
 	}
-	p = slices.Clone(p)
+	p, f.garbled = slices.Clone(p), true
 	at := f.left
 	for ; at < int64(len(p)); at += f.every {
 		p[at] ^= byte(1 + f.random.IntN(255))
