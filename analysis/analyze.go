@@ -358,7 +358,7 @@ func (d *dump) warnOfGraph() {
 
 func (d *dump) cut(at int64) {
 	if at >= 0 {
-		d.warn("the dump is truncated at offset %d: objects are missing, and sizes can be too small", at)
+		d.warn("the dump is truncated at offset %d: objects are missing, and sizes may be too small", at)
 	}
 }
 

@@ -57,7 +57,8 @@ func (t *tracing) open(ctx context.Context, m *android.Metadata, targets, places
 	return t.read(ctx, m, h.set, slices.Concat(targets, places), places, o)
 }
 
-// holders are the objects that can be on the paths to the given objects.
+// holders is the set of objects that can be on the paths to the given objects,
+// or the error of the search for this set.
 type holders struct {
 	set *heap.Set
 	err error
@@ -167,7 +168,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 // mostSuspects is the maximum number of places where memory accumulates.
 const mostSuspects = 10
 
-// find runs the searches for the targets.
+// find runs the searches for the targets and returns the result.
 func (t *tracing) find(ctx context.Context, targets []heap.Object, o Options) (*trace.Result, error) {
 	s, err := trace.Find(ctx, t.reader, targets, trace.Options{Through: through(o)})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // sharkDifference is one intentional difference from Shark 2.14.
 type sharkDifference struct {
 	name string
-	// dump is a case that shows the difference, and change is the kind of the
-	// change.
+	// dump is a case in which the difference has an effect, and change is the
+	// kind of this effect, as returned by changes.
 	dump, change string
 	// on enables the difference.
 	on func(*rules)
@@ -95,7 +95,8 @@ func instances(classes ...string) func(*scale, heap.Object) bool {
 	}
 }
 
-// scale holds a dump with the searches and the leaking objects of both sides.
+// scale holds a dump with two searches and the objects that leak according to
+// each: theirs follows Shark's rules, ours follows the rules of leakgate.
 type scale struct {
 	*subject
 	// theirs and ours read the same references from the dump.

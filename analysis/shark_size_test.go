@@ -325,8 +325,8 @@ func (w *weighing) compareTrace(x *sharktest.Trace, sum *sizeSums) (size int64, 
 }
 
 // compareObject checks the size of one object: Shark's answer must equal our
-// model of Shark, and the model must differ from our size only by the named
-// causes.
+// model of Shark, and the model must differ from our size only by the causes
+// that TestSharkSizes lists.
 func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) error {
 	if said, ok := w.known[o]; ok && said == theirs {
 		return nil

@@ -661,7 +661,7 @@ func TestAnalyzePhases(t *testing.T) {
 		"open", "read names", "read objects", "read references", "search", "dominators", "sizes", "report",
 	} {
 		if !names[name] {
-			t.Errorf("phase %s is missing in %s", name, text)
+			t.Errorf("phase %s is missing from %s", name, text)
 		}
 	}
 	code, _, errOut := typed(t, nil, "analyze", path, "--phases", filepath.Join(dir, "none", "phases.json"))

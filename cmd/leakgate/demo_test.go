@@ -98,12 +98,12 @@ func TestDemoIsDocumented(t *testing.T) {
 	_, help, _ := typed(t, nil, "demo", "--help")
 	if !strings.Contains(help, "1 GB of free disk") || !strings.Contains(help, "0.3 GB stay in the run") ||
 		!regexp.MustCompile(`leakgate demo .*1 GB of free disk`).MatchString(readme(t)) {
-		t.Errorf("the disk space is missing in the README or in the help:\n%s", help)
+		t.Errorf("the disk space is missing from the README or the help:\n%s", help)
 	}
 	page, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil ||
 		!regexp.MustCompile("(?m)^\\| `interrupted`, `exit_code` \\|.*`demo` that passed it is 1").
 			Match(page) {
-		t.Errorf("the demo's exit code is missing in run.md, %v", err)
+		t.Errorf("the demo's exit code is missing from run.md, %v", err)
 	}
 }
