@@ -59,8 +59,9 @@ func (d *articleMachine) addSample(s Sample) []Transition {
 }
 
 // addBreakdown records a reading of dumpsys meminfo and returns the resulting
-// transitions. It is ignored and counted like a sample. Breakdowns and samples
-// may overtake each other.
+// transitions. It ignores a breakdown that is not newer than the previous one,
+// and counts it in the warnings of the verdict. Breakdowns and samples may
+// overtake each other.
 func (d *articleMachine) addBreakdown(b Breakdown) []Transition {
 	if !d.accept(b.At, &d.lastBreakdown) {
 		d.ignored++

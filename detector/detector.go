@@ -63,8 +63,9 @@ func New(p Policy) *Detector {
 func (d *Detector) AddSample(s Sample) []Transition { return d.machine.addSample(s) }
 
 // AddBreakdown records a reading of dumpsys meminfo and returns the resulting
-// transitions. It is ignored and counted like a sample. Breakdowns and samples
-// may overtake each other.
+// transitions. It ignores a breakdown that is not newer than the previous one,
+// and counts it in the warnings of the verdict. Breakdowns and samples may
+// overtake each other.
 func (d *Detector) AddBreakdown(b Breakdown) []Transition { return d.machine.addBreakdown(b) }
 
 // DiagnosisFinished records that the diagnosis requested by [Demand], or any

@@ -24,9 +24,9 @@ type attack struct {
 	level        int64
 	state, worst detector.State
 	looks        int
-	// old reports whether an input with a time that is not newer was added;
-	// impossible reports whether a sample of impossible size was added. Both
-	// must cause a warning.
+	// old reports whether a reading was added that is not newer than an earlier
+	// one; impossible reports whether a sample of impossible size was added.
+	// Both must cause a warning.
 	old, impossible bool
 }
 

@@ -29,7 +29,7 @@ const (
 	NotResponding
 	// Killed is any other kill by the system, a user or a test.
 	Killed
-	// Exited means that the process ended itself.
+	// Exited means that the process exited by itself.
 	Exited
 	// Rebooted means that the device rebooted.
 	Rebooted

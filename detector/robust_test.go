@@ -45,7 +45,7 @@ var robustArrows = map[string][]string{
 }
 
 // arrowFault returns an error that says what is wrong with a transition from
-// the given state, or nil if nothing is.
+// the given state, or nil if the transition is allowed.
 func arrowFault(step detector.Transition, from detector.State) error {
 	switch {
 	case step.From != from:

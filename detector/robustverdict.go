@@ -298,9 +298,10 @@ func (j *judgement) settled() bool {
 	return j.flat >= least-time.Duration(j.apart*float64(time.Hour))/2
 }
 
-// isFlat reports whether levels do not grow: they rise by less than a leak
-// would, even when the last level is compared with the first, and by no more
-// than noise.
+// isFlat reports whether levels do not grow: their fitted rise and the
+// difference between their last and their first sixth are less than
+// leastGrowth, and the rise is within the noise or less than half of
+// leastGrowth.
 func isFlat(y []float64) bool {
 	d := trend.FitDrift(y, rateRaise)
 	growth, half := d.Slope*float64(len(y)), students().rate[d.N]*d.SE*float64(len(y))

@@ -53,8 +53,8 @@ func (p *readings) line(window time.Duration) (slope, se float64, n int) {
 	return p.m.lineOf(p.m.tracks[javaTrack], window)
 }
 
-// TestLineOfAgainstFit checks that up to two hours a line goes through the
-// readings themselves.
+// TestLineOfAgainstFit checks that for windows of up to two hours, a line is
+// fitted to the readings themselves.
 func TestLineOfAgainstFit(t *testing.T) {
 	r := rand.New(rand.NewPCG(44, 1))
 	for range 300 {
@@ -86,8 +86,8 @@ func TestLineOfAgainstFit(t *testing.T) {
 	}
 }
 
-// TestLineOfLongWindows checks that over more than two hours a line goes
-// through the floors of 5 min each.
+// TestLineOfLongWindows checks that for windows of more than two hours, a line
+// is fitted to the floors of 5 min each.
 func TestLineOfLongWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(44, 2))
 	for _, hours := range []float64{2.5, 4, 8} {

@@ -17,9 +17,9 @@ import (
 )
 
 // runSides returns the path of the summary or heap dump of one process in each
-// of two run directories. It uses the one from the end of the run if it exists,
-// otherwise the last one. The process need not be named if exactly one process
-// has dumps in both runs.
+// of two run directories. In each run, it chooses the dump from the end of the
+// run if it exists, otherwise the last dump. The process need not be named if
+// exactly one process has dumps in both runs.
 func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	var of [2]map[string]string
 	for i, dir := range []string{base, head} {

@@ -28,7 +28,7 @@ gate: { %s }
 }
 
 // The verdict of a run follows the rules in its file: a leak that the base runs
-// have too does not fail the run, a new leak does. LEAKGATE_E2E=long tests more
+// have too does not fail the run; a new leak does. LEAKGATE_E2E=long tests more
 // rules.
 func TestRunGated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

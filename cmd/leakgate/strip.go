@@ -25,8 +25,9 @@ func stripCommand(c *console) *cobra.Command {
 		Use: "strip IN OUT", GroupID: groupDump,
 		Short: "write a shareable copy of a heap dump",
 		Long: `Write a shareable copy of a heap dump: all elements of primitive arrays are set to
-zero, which removes the contents of strings, the pixels of bitmaps and buffers. So are hash
-codes, from which short strings could be recovered. analyze finds the same leaks in the copy.
+zero, which removes the contents of strings, the pixels of bitmaps and buffers. Hash codes are
+set to zero too, because short strings could be recovered from them. analyze finds the same
+leaks in the copy.
 
 What stays: names of classes and fields, references, the lengths of strings and arrays, and
 numbers in fields, such as coordinates, IDs and times.

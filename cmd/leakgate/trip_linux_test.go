@@ -90,7 +90,7 @@ func TestTripOfAList(t *testing.T) {
 	}
 }
 
-// 200 kB of native memory per loop are found.
+// A leak of 200 kB of native memory per loop is found.
 func TestTripOfBuffers(t *testing.T) {
 	p := startTripping(t, ".Buffers", "buffers")
 	r, code := p.trip(t)
