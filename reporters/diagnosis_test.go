@@ -65,7 +65,8 @@ func lines[T any](write func(io.Writer, T) error, of T) []string {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// Tests each trigger with each outcome; -update rewrites the file.
+// The golden file contains each trigger with each outcome; -update rewrites the
+// file.
 func TestWriteDiagnosis(t *testing.T) {
 	var b strings.Builder
 	for _, trigger := range []string{"leak", "suspicious", "first", "mark", "marks", "end", "last", "final", "demand"} {
@@ -182,7 +183,7 @@ func accumulationOf() analysis.Leak {
 	return l
 }
 
-// Tests a leak and a place where memory accumulates, printed both in several
+// A leak and a place where memory accumulates must be printed both in several
 // lines and in a few words.
 func TestWriteLeak(t *testing.T) {
 	own, pile := leakOf(), accumulationOf()
@@ -210,8 +211,8 @@ func TestWriteLeakOmitsExplained(t *testing.T) {
 	if text := strings.Join(lines(WriteLeak, &l), "\n"); strings.Contains(text, "Also") || len(l.Consequences) != 1 {
 		t.Error(text)
 	}
-	// Tests a trace that continues after its last object, which only an invalid
-	// report contains.
+	// Only an invalid report contains a trace that continues after its last
+	// object.
 	l.Trace[2].Suspect, l.Trace[2].Owner, l.Trace[1].Suspect = true, "com.shop.CartActivity", false
 	if name := LeakName(&l); !strings.Contains(name, "held by CartActivity") {
 		t.Error(name)

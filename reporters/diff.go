@@ -98,7 +98,8 @@ func (out *page) leakClasses(l *analysis.LeakChange) {
 	}
 }
 
-// below writes a line about the entry above.
+// below writes a line that belongs to the entry above, aligned with the names
+// in the table.
 func (out *page) below(words string) { out.line("%58s  %s", "", shownName(words)) }
 
 // pathChanges draws the paths as a tree.

@@ -193,8 +193,9 @@ func (out *page) dominators(r *analysis.Report) {
 	}
 }
 
-// branch is the position of a dominator in the tree: below a top-level
-// dominator that retains the given bytes, out of all reachable bytes.
+// branch is the position of a dominator in the tree. whole is the number of all
+// reachable bytes; top is the number of bytes that the top-level dominator
+// above it retains.
 type branch struct {
 	whole, top int64
 	depth      int
@@ -203,9 +204,9 @@ type branch struct {
 	left *int
 }
 
-// wide is a divisor of the bytes of the top. If no single object below an
-// object is large, but many small ones together retain at least this share,
-// they are printed.
+// wide is a divisor of the bytes that the top-level dominator retains. If no
+// single object below an object is large, but many small ones together retain
+// more than this share, one line is printed for all of them.
 const wide = 20
 
 func (out *page) dominator(d *analysis.Dominator, at branch) {

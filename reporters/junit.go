@@ -25,8 +25,8 @@ const JUnitName = "junit.xml"
 const (
 	// maxJUnitName bounds a name, and the message of a failure, in characters.
 	maxJUnitName = 500
-	// maxJUnitText bounds the length of the text of one case, and maxJUnitTexts
-	// the total length of the texts of all cases, in bytes.
+	// maxJUnitText bounds the length of the details of one case, and
+	// maxJUnitTexts the total length of the details of all cases, in bytes.
 	maxJUnitText  = 16 << 10
 	maxJUnitTexts = 16 << 20
 )
@@ -61,7 +61,7 @@ func WriteJUnit(w io.Writer, run record.Run) error {
 		return fmt.Errorf("encode JUnit XML: %w", err)
 	}
 	// Names and messages are single lines, so such references can only occur in
-	// texts.
+	// the details of a result.
 	out = bytes.ReplaceAll(out, []byte("&#xA;"), []byte("\n"))
 	if _, err := w.Write(slices.Concat([]byte(xml.Header), out, []byte("\n"))); err != nil {
 		return fmt.Errorf("write JUnit XML: %w", err)
@@ -132,7 +132,7 @@ func (s *junitSuite) count() {
 
 // junit writes the cases of one run.
 type junit struct {
-	left int // total bytes of all texts
+	left int // bytes that may still be written as details
 }
 
 // result builds the result of a case from a message and further lines.

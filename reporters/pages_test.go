@@ -33,8 +33,9 @@ func dumpOf() analysis.Dump {
 	}
 }
 
-// Tests every section of the report of a dump with one row more than a list
-// prints. The second report also contains the rows that the first one omits.
+// TestReportPages tests every section of the report of a dump with one row more
+// than a list prints. The second report also contains the rows that the first
+// one omits.
 func TestReportPages(t *testing.T) {
 	full := &analysis.Report{
 		Dump: dumpOf(), Leaks: []analysis.Leak{leakOf(), leakOf()},
@@ -188,8 +189,8 @@ func change(base, head int64) analysis.Change {
 	return analysis.Change{Base: base, Head: head, Delta: head - base}
 }
 
-// Tests a diff with one leak more than its limit, paths with the same
-// beginning, and a diff of dumps that cannot be compared.
+// TestDiffPages tests a diff with one leak more than its limit, paths with the
+// same beginning, and a diff of dumps that cannot be compared.
 func TestDiffPages(t *testing.T) {
 	step := func(class string, base, head int64) analysis.PathStep {
 		return analysis.PathStep{Class: class, Objects: change(base/100, head/100), RetainedBytes: change(base, head)}
@@ -243,8 +244,8 @@ func TestDiffPages(t *testing.T) {
 	golden(t, "diff.golden", b.String())
 }
 
-// Tests places with their holders: with counts and paths that are short enough
-// to be printed, and with some that are too long.
+// TestGrowthPages tests places with their holders: with counts and paths that
+// are short enough to be printed, and with some that are too long.
 func TestGrowthPages(t *testing.T) {
 	static := func(owner, name, class string) analysis.GrowthStep {
 		return analysis.GrowthStep{Kind: "static_field", Owner: owner, Name: name, Class: class}
@@ -291,7 +292,7 @@ func TestGrowthPages(t *testing.T) {
 	golden(t, "growth.golden", b.String())
 }
 
-// Tests paths up to the limit, with each kind of reference.
+// TestPathPages tests paths up to the limit, with each kind of reference.
 func TestPathPages(t *testing.T) {
 	branch := func(kind, owner, reference, class string, below ...analysis.Branch) analysis.Branch {
 		return analysis.Branch{
@@ -318,8 +319,8 @@ func TestPathPages(t *testing.T) {
 	golden(t, "paths.golden", b.String())
 }
 
-// Tests a run with everything that run.json can contain, and with each reason
-// why a run ends.
+// TestRunPages tests a run with everything that run.json can contain, and with
+// each reason why a run ends.
 func TestRunPages(t *testing.T) {
 	p := record.Process{
 		Device: "S1", User: 10, Process: "com.shop", Source: "smaps_rollup", Samples: 240, Details: 60, Restarts: 1,

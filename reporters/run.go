@@ -384,8 +384,8 @@ func gapsText(p record.Process) string {
 }
 
 // sharesText returns, for example, "Java Heap 85 % (+300.1 MB/h), Native Heap
-// 15 % (...)". It does not contain the growth in MB, because its span differs
-// from that of the trend above.
+// 15 % (...)". It omits the growth in MB, because that growth covers a
+// different time span than the trend above.
 func sharesText(shares []record.Share) string {
 	parts := make([]string, len(shares))
 	for i, s := range shares {
@@ -405,7 +405,7 @@ func unseenBelow(p record.Process) string {
 }
 
 // Headline returns the verdict on a process in a few words, under the policy
-// with the given name. The text is Printable.
+// with the given name. The result is Printable.
 func Headline(p record.Process, policy string) string { return text.Printable(headline(p, policy)) }
 
 func headline(p record.Process, policy string) string {

@@ -69,7 +69,7 @@ func stopText(t *record.Trip) string {
 	return "; stopped: " + t.Reason
 }
 
-// tripLine writes a text in lines of at most tripWidth columns and indents
+// tripLine writes a message in lines of at most tripWidth columns and indents
 // continuation lines.
 func (out *page) tripLine(format string, args ...any) {
 	line := text.Printable(fmt.Sprintf(format, args...))

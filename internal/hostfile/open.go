@@ -7,7 +7,8 @@ import (
 )
 
 // Open opens a regular file for reading. It rejects other files, because
-// opening a pipe would block until a writer opens it, and a device has no end.
+// opening a pipe would block until a writer opens it, and reading a device
+// might never end.
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -500,8 +500,7 @@ type noise struct {
 	stream, at uint64
 }
 
-// In some tests, 90 MB of a leak are read, and the race detector would check
-// each byte.
+// Some tests read 90 MB of a leak, and the race detector would check each byte.
 //
 //go:norace
 func (n *noise) Read(b []byte) (int, error) {
@@ -536,4 +535,4 @@ type anything struct{}
 
 func (anything) Read(b []byte) (int, error) { return len(b), nil }
 
-var errNoRoom = errors.New("write the heap: its objects do not fit into the addresses that an ID of 4 bytes can name")
+var errNoRoom = errors.New("write the heap: its objects exceed the address range of 4-byte IDs")

@@ -45,7 +45,7 @@ type Node struct {
 	declared []hprof.Field
 }
 
-// ReadGraph reads a dump. If one file contains several dumps, they are read as
+// ReadGraph reads a dump. If the file contains several dumps, they are read as
 // one. It returns an error if the length of an instance does not match the
 // fields of its classes.
 func ReadGraph(data []byte) (*Graph, error) {

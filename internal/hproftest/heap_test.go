@@ -468,7 +468,7 @@ func TestMistakes(t *testing.T) {
 		},
 		`a lifecycle has no state "BORED"`:  func(h *Heap) { h.Lifecycle("BORED") },
 		`a recomposer has no state "Bored"`: func(h *Heap) { h.Recomposer("Bored") },
-		"from SDK 35 on, this is 34":        func(h *Heap) { h.DumpBitmaps() },
+		"requires SDK 35, this is 34":       func(h *Heap) { h.DumpBitmaps() },
 	} {
 		h := Android(Phone{})
 		if h.Err() != nil {

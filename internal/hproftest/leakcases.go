@@ -23,8 +23,8 @@ func (c LeakCase) Heap() *Heap {
 	return s.Heap
 }
 
-// plainLeak is the class of the simplest leaks. If a test searches for all of
-// its objects, paths pass through leaking objects.
+// plainLeak is the class of the simplest leaks. If a test treats all objects of
+// this class as leaking, paths may pass through leaking objects.
 var plainLeak = []string{"com.example.LeakedActivity"}
 
 // mixes is the number of cases that are mixtures; a seed determines each of

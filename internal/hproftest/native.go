@@ -127,7 +127,7 @@ func (h *Heap) Pointer(bitmap Ref) int64 {
 // requires SDK 35.
 func (h *Heap) DumpBitmaps() {
 	if h.sdk < 35 {
-		h.fail("bitmaps are dumped from SDK 35 on, this is %d", h.sdk)
+		h.fail("dumping bitmaps requires SDK 35, this is %d", h.sdk)
 		return
 	}
 	var natives, buffers = []int64{}, []Ref{}

@@ -2,8 +2,8 @@
 // them in a folder that several processes may share.
 //
 // It pins one version of each library, and the hash of each file: a file with
-// different content is rejected. The packages that test with the libraries run
-// them.
+// different content is rejected. It only fetches the libraries; the packages
+// that use them in tests run them.
 package jars
 
 import (
@@ -84,7 +84,7 @@ func (s *Set) project() string {
 	return b.String()
 }
 
-// copyJars is the Maven goal, with a fixed version.
+// copyJars is the Maven goal that copies the jars, with a fixed plugin version.
 const copyJars = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 // Installed returns the class path of a set in a folder. It returns an error if
@@ -155,8 +155,8 @@ func (s *Set) download(ctx context.Context, mvn, part, jars string) error {
 	return nil
 }
 
-// Install moves a complete folder to its place. If another process was faster,
-// that process's folder is kept.
+// Install moves a complete folder to its final path. If another process was
+// faster, that process's folder is kept.
 func Install(part, dir string) error {
 	if err := os.Rename(part, dir); err != nil {
 		if _, there := os.Stat(dir); there != nil {

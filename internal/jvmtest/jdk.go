@@ -23,7 +23,7 @@ type JDK struct {
 	api string
 }
 
-// New finds the JDK by PATH. If there is no JDK, the test ends as with
+// New finds the JDK through PATH. If there is no JDK, the test ends as with
 // recorded.Missing.
 func New(tb testing.TB) *JDK {
 	tb.Helper()
@@ -50,8 +50,8 @@ func find(tb testing.TB, program string) string {
 	return path
 }
 
-// timeout is the timeout of every program and every response: it stops tests
-// that hang, without delaying other tests.
+// timeout limits the run time of every program and the wait for every response:
+// it stops tests that hang, without delaying other tests.
 const timeout = 2 * time.Minute
 
 // small holds the options of a JVM for one short task: only the first compiler,

@@ -41,19 +41,19 @@ func LeakingShapes() []Shape {
 	}
 }
 
-// SteadyShapes do not grow; FillingShapes grow more and more slowly until they
-// stop.
+// SteadyShapes returns the names of the shapes that do not grow.
 func SteadyShapes() []string {
 	return []string{
 		"steady-lru", "steady-strings", "steady-sessions", "steady-screens", "steady-weak", "steady-proxies",
 	}
 }
 
-// FillingShapes grow more and more slowly.
+// FillingShapes returns the names of the shapes that grow more and more slowly
+// until they stop.
 func FillingShapes() []string { return []string{"fills-lru", "fills-ring", "fills-keys", "fills-pool"} }
 
-// LibraryShapes leak through libraries; the Place of each contains a field or a
-// class of the program.
+// LibraryShapes returns the shapes that leak through libraries; the Place of
+// each contains a field or a class of the program.
 func LibraryShapes() []Shape {
 	return []Shape{
 		{"rx-disposables", "CartViewModel.DISPOSABLES", payload}, {"rx-subject", "Prices.CHANGES", payload},

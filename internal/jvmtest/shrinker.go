@@ -20,15 +20,15 @@ type shrinker struct {
 	program string
 }
 
-// shrinker finds ProGuard by PATH, where Debian's package proguard-cli installs
-// it. If it is missing, the test ends as with recorded.Missing.
+// shrinker finds ProGuard through PATH, where Debian's package proguard-cli
+// installs it. If it is missing, the test ends as with recorded.Missing.
 func (j *JDK) shrinker(tb testing.TB) *shrinker {
 	tb.Helper()
 	return &shrinker{j, find(tb, "proguard")}
 }
 
-// shrink renames everything in a jar except its main class, in a directory of
-// its own, and returns the paths of the new jar and of the mapping.
+// shrink renames everything in a jar except its main class. It works in a
+// separate directory, and returns the paths of the new jar and of the mapping.
 // Optimization is disabled, because it merges classes and removes fields that
 // are never read, and leaks along with them.
 func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,

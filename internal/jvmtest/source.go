@@ -47,7 +47,7 @@ func TwinClasses() (classes []string) {
 	return classes
 }
 
-// Gallery contains the shapes of GalleryLeaks, and programs that do not leak.
+// Gallery contains the shapes of LeakingShapes, and programs that do not leak.
 func Gallery() Files { return read("Console.java", "Gallery.java") }
 
 func read(names ...string) Files {
@@ -88,7 +88,7 @@ type builder struct {
 	made   int
 }
 
-// file processes the classes, which begin and end at the left edge.
+// file processes the classes, which begin and end in the first column.
 func (b *builder) file(text string) string {
 	var out, body []string
 	inside := false

@@ -41,8 +41,8 @@ func randomLine(r *rand.Rand) string {
 	return b.String()
 }
 
-// Compares an automaton with package regexp: both must agree on every ASCII
-// line, and the automaton must report other lines as unknown.
+// The automaton and package regexp must agree on every ASCII line, and the
+// automaton must report other lines as unknown.
 func TestAutomatonIsTheRegexp(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	patterns := []string{

@@ -1,5 +1,5 @@
-// Package retired recognizes files that a leakgate from before its first
-// release wrote. Some keys had other names in these files. Decoding would
+// Package retired recognizes files written by a leakgate version from before
+// the first release. Some keys had other names in these files. Decoding would
 // silently skip such keys, so the files are rejected.
 package retired
 
@@ -12,9 +12,9 @@ import (
 // Err is wrapped by every error of [Check].
 var Err = errors.New("files of a leakgate from before its first release are no longer read: record them again")
 
-// Check returns an error that names the first of keys that occurs in raw, which
-// is JSON as written by leakgate. A key whose value is a list is ignored,
-// because maps whose keys are class names have lists as values.
+// Check returns an error that names the first of the given keys that occurs in
+// raw, which is JSON as written by leakgate. A key whose value is a list is
+// ignored, because maps whose keys are class names have lists as values.
 func Check(raw []byte, keys ...string) error {
 	for _, key := range keys {
 		if has(raw, []byte(`"`+key+`":`)) {

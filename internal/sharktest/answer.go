@@ -136,14 +136,14 @@ func (s *Shark) Analyze(tb testing.TB, requests []Request) []Answer {
 		}
 		for _, field := range []string{dump, string(r.Mode), string(r.Finder)} {
 			if strings.ContainsAny(field, "\r\n") {
-				tb.Fatalf("ask Shark: a line break in %q", field)
+				tb.Fatalf("run Shark: a line break in %q", field)
 			}
 			lines.WriteString(field + "\n")
 		}
 	}
 	file := filepath.Join(tb.TempDir(), "requests")
 	if err := os.WriteFile(file, []byte(lines.String()), 0o644); err != nil {
-		tb.Fatalf("ask Shark: %v", err)
+		tb.Fatalf("run Shark: %v", err)
 	}
 	out := s.Compile(tb, "SharkAnswers", program).Run(tb, file)
 	decoder := json.NewDecoder(strings.NewReader(string(out)))
@@ -151,7 +151,7 @@ func (s *Shark) Analyze(tb testing.TB, requests []Request) []Answer {
 	answers := make([]Answer, len(requests))
 	for i := range answers {
 		if err := decoder.Decode(&answers[i]); err != nil {
-			tb.Fatalf("read the answer of Shark about %s: %v", requests[i].Dump, err)
+			tb.Fatalf("decode Shark's result for %s: %v", requests[i].Dump, err)
 		}
 		answers[i].Request = requests[i]
 	}

@@ -4,7 +4,7 @@ package surface
 // product uses, each with the reason.
 var sameName = map[string]string{
 	"Accumulation": "analysis has the JSON form of what heap, hprof or trace computes",
-	"Answer":       "whether a level works, and yes, no or unknown in a parsed text",
+	"Answer":       "whether a level works, and yes, no or unknown in parsed output",
 	"Branch":       "analysis has the JSON form of what heap, hprof or trace computes",
 	"Breakdown":    "record has the JSON form of the detector's type",
 	"Buffer":       "a graphics buffer in footprint and dumpsys, and a byte buffer in shell",
@@ -28,7 +28,7 @@ var sameName = map[string]string{
 	"Kind":         "the kind of memory, and the kind of a device error",
 	"Leak":         "analysis has the JSON form of what heap, hprof or trace computes",
 	"Mapping":      "names of an obfuscated build, and a mapping of memory",
-	"Meminfo":      "the parsed text, and what doctor reports about it",
+	"Meminfo":      "the parsed output, and what doctor reports about it",
 	"Monkey":       "what runs, and its section of the YAML file",
 	"Object":       "analysis has the JSON form of what heap, hprof or trace computes",
 	"Options":      "the arguments of a package's main function",
@@ -45,7 +45,7 @@ var sameName = map[string]string{
 	"Standing":     "record has the JSON form of what was read or collected",
 	"Status":       "the status of an object, the file /proc/PID/status, and the status of a check",
 	"Step": "a reference of a path in growth and trace, an artifact of a recipe in diagnose, and its forms " +
-		"for users of response and config",
+		"in response and config",
 	"Strings":     "the names in a dump, and the java.lang.String objects",
 	"Thread":      "a thread record, a java.lang.Thread, and a native thread",
 	"ThreadGroup": "threads of similar names, in a heap dump and in /proc",

@@ -113,7 +113,7 @@ func Span(seconds float64) string {
 	return d.String()
 }
 
-// shownSeries is the maximum number of numbers that are printed of a series.
+// shownSeries is the maximum number of values of a series that are printed.
 const shownSeries = 12
 
 // Series formats numbers in one line; if there are many, the middle is omitted.

@@ -46,7 +46,7 @@ type AppVerdict struct {
 	Warnings    []string        `json:"warnings"`
 }
 
-// ProcessGrowth is the part of one process in the growth of its app.
+// ProcessGrowth is the contribution of one process to the growth of its app.
 type ProcessGrowth struct {
 	Process string  `json:"process"`
 	Growth  float64 `json:"growth_mb"`

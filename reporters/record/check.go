@@ -19,7 +19,7 @@ type Check struct {
 	Location string `json:"location,omitempty"`
 	// Outcome is how the spec or test itself ended: passed, failed, ignored,
 	// assumption_failed, crashed or unfinished; it is "" if unknown. Stack is
-	// the reason.
+	// the stack trace of a failure, or another reason for the outcome.
 	Outcome string `json:"outcome,omitempty"`
 	Stack   string `json:"stack,omitempty"`
 	// Verdict is one of the Verdict values; Text explains it in one line.

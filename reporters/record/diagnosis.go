@@ -36,7 +36,7 @@ type Diagnosis struct {
 	// incomplete), nothing, or interrupted.
 	Outcome string `json:"outcome"`
 	// Keep is the form in which a heap dump is kept: stripped, raw or none.
-	// Analysed reports whether the analysis was reached.
+	// Analyzed reports whether everything was analyzed.
 	Keep     string      `json:"keep"`
 	Analyzed bool        `json:"analyzed"`
 	Steps    []Collected `json:"steps"`
@@ -113,8 +113,8 @@ type Collected struct {
 	// in bytes.
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
-	// Purpose is what the step shows, Note is what the method used does not
-	// show, and Reasons explain why no better method was used.
+	// Purpose describes what the step shows, Note describes what the method
+	// used does not show, and Reasons explain why no better method was used.
 	Purpose  string   `json:"purpose,omitempty"`
 	Note     string   `json:"note,omitempty"`
 	Reasons  []string `json:"reasons,omitempty"`

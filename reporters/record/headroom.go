@@ -18,9 +18,9 @@ type Headroom struct {
 	Bits int `json:"bits"`
 	// Anonymous is the sum of RssAnon and VmSwap in bytes. AnonymousLimit is
 	// the maximum that the memory limiter of Android 17 allows.
-	// AnonymousAssumed reports whether the device does not show its limits; in
-	// that case the limit is the value that Android recommends for the device's
-	// RAM.
+	// AnonymousAssumed reports whether the limit is assumed because the device
+	// does not report it; in that case the limit is the value that Android
+	// recommends for the device's RAM.
 	Anonymous        *int64 `json:"anonymous_bytes"`
 	AnonymousLimit   *int64 `json:"anonymous_limit_bytes"`
 	AnonymousAssumed bool   `json:"anonymous_limit_assumed,omitempty"`
@@ -47,7 +47,7 @@ type LimitWarning struct {
 	TimeLeft *float64 `json:"time_left_s"`
 	Urgent   bool     `json:"urgent"`
 	// Assumed reports whether the limit is assumed because the device does not
-	// show it.
+	// report it.
 	Assumed bool   `json:"assumed,omitempty"`
 	Text    string `json:"text"`
 }
@@ -58,8 +58,9 @@ type Standing struct {
 	Resource string `json:"resource"`
 	Used     int64  `json:"used"`
 	Limit    int64  `json:"limit"`
-	// Share is the used part of the limit. For a Java heap, only what remains
-	// after garbage collections counts. Rate is the growth of the use per hour.
+	// Share is the fraction of the limit that is used. For a Java heap, only
+	// what remains after garbage collections counts. Rate is the growth of the
+	// use per hour.
 	Share    *float64 `json:"share"`
 	Rate     *float64 `json:"rate_per_h"`
 	TimeLeft *float64 `json:"time_left_s"`

@@ -72,7 +72,7 @@ type Event struct {
 	User    *int   `json:"user,omitempty"`
 	Process string `json:"process,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	// Start and Source are the values of the process from now on. Reasons
+	// Start and Source are the values of the process after the event. Reasons
 	// explain why no better source is used.
 	Start   uint64            `json:"start,omitempty"`
 	Source  string            `json:"source,omitempty"`
@@ -92,7 +92,7 @@ type Event struct {
 	Unreadable bool   `json:"unreadable,omitempty"`
 	// Count is the number of skipped marks or workload events.
 	Count int64 `json:"count,omitempty"`
-	// Window is the number of the window that is opened or closed here.
+	// Window is the number of the window that this event opens or closes.
 	Window int `json:"window,omitempty"`
 	// Reason is why a process ended, or why a program finished the run. Lines
 	// are the related lines of the device's log.
@@ -101,7 +101,8 @@ type Event struct {
 	// EndedUp is the reading of the device's clock when the process that died
 	// was last seen. It is nil if the device has rebooted since.
 	EndedUp *float64 `json:"ended_up_s,omitempty"`
-	// Duration is the length in seconds of the activity that ends here.
+	// Duration is the length in seconds of the activity that ends with this
+	// event.
 	Duration float64 `json:"duration_s,omitempty"`
 	// Usage is the cost of watching so far; Overhead is the resource use of
 	// leakgate itself.
@@ -117,6 +118,6 @@ type Event struct {
 	// Again reports whether the diagnosis was interrupted and will be retried.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	Retry     bool       `json:"retry,omitempty"`
-	// Check is the result of a check that ends here.
+	// Check is the result of a check that ends with this event.
 	Check *Check `json:"check,omitempty"`
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Plan describes what a run is to do. With it, the lines can be judged again
-// without the program that wrote them.
+// Plan describes what a run is to do. It contains the settings by which the
+// lines can be judged again without the program that wrote them.
 type Plan struct {
 	Tool string `json:"tool"`
 	// Policy is the name of the policy; Revision is the revision of its rules.

@@ -174,14 +174,14 @@ type Device struct {
 	// Builds lists the builds of the watched apps.
 	Builds []AppBuild `json:"builds,omitempty"`
 	// Marks is the number of marks on the device. MarksDigest is the SHA-256 of
-	// their distinct texts, sorted and without numbers, in hexadecimal. Two
+	// their distinct names, sorted and without numbers, in hexadecimal. Two
 	// runs with the same digest have set the same marks, though not necessarily
 	// the same number of times.
 	Marks int `json:"marks"`
 	// MarksSkipped is the number of marks that were not recorded because they
 	// followed each other too fast.
 	MarksSkipped int `json:"marks_skipped,omitempty"`
-	// WorkloadEnded is the time, in seconds, from which on the run continued
+	// WorkloadEnded is the time, in seconds, after which the run continued
 	// without a workload on the device. It is nil if this did not happen or is
 	// unknown.
 	WorkloadEnded *float64 `json:"workload_ended_s,omitempty"`
@@ -358,7 +358,7 @@ type ObjectCount struct {
 	Last  int64  `json:"last"`
 }
 
-// Share is the part of one dimension of a breakdown in the growth.
+// Share is the contribution of one dimension of a breakdown to the growth.
 type Share struct {
 	// Dimension is the name in the App Summary, such as "Java Heap".
 	Dimension string  `json:"dimension"`
@@ -385,7 +385,7 @@ type Evidence struct {
 	Unit  string  `json:"unit"`
 }
 
-// Transition is one transition of a process's state machine.
+// Transition is a change of the state of a process.
 type Transition struct {
 	T      float64           `json:"t_s"`
 	From   detector.State    `json:"from"`

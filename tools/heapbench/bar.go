@@ -186,8 +186,8 @@ func blocked(bar string, mine *job) (verdict, bool) {
 	return verdict{}, false
 }
 
-// lack returns the reason why a row has no figures to judge by, or "" if it
-// has. If a tool failed once, its earlier runs are not judged.
+// lack returns the reason why a row has no figures to judge by, or "" if there
+// are figures. If a tool failed once, its earlier runs are not judged.
 func (j *job) lack() string {
 	switch {
 	case j == nil:

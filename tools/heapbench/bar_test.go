@@ -215,7 +215,7 @@ func TestTables(t *testing.T) {
 	full.set(" leakgate$", func(j *job) {
 		j.figures[1].phases = &phases{Edges: 83e6, Phases: []phase{{"read|again", 1.5, 2e9}, {"dominators", 2, 0}}}
 	})
-	full.set("big hprof-analyzer", func(j *job) { j.failed = "not done in 10m0s" })
+	full.set("big hprof-analyzer", func(j *job) { j.failed = "timed out after 10m0s" })
 	empty.set("", func(j *job) { j.tool.missing = "mvn is not installed" })
 	for _, p := range []*plan{full, empty} {
 		width := 0
@@ -237,10 +237,10 @@ func TestTables(t *testing.T) {
 		"| mid | leakgate | 83.00 | read again | 1.50 | 2000 |",
 		"| mid | leakgate | 83.00 | dominators | 2.00 | ? |",
 		"| phone | Shark 2.14 | 3 | 0.200 | 0.100 | 0.000 | 20 |",
-		"* big, hprof-analyzer 0.3.2: not done in 10m0s\n",
+		"* big, hprof-analyzer 0.3.2: timed out after 10m0s\n",
 		"\n* mid: 497 MB, 9.37 million objects\n",
 		"| mid: time at most a quarter of hprof-analyzer's | 0.937 s of 9.37 s = 0.10 | met |",
-		"| big: time at most a third of hprof-analyzer's | hprof-analyzer: not done in 10m0s | open |",
+		"| big: time at most a third of hprof-analyzer's | hprof-analyzer: timed out after 10m0s | open |",
 		"| 1M | 1.00 | 0.100 | 100 | 1.00 |",
 		"| big | 36.50 | 3.65 | 100 | 0.79 |",
 	} {

@@ -38,7 +38,7 @@ func (c command) measure(ctx context.Context) (figure, error) {
 	err := cmd.Run()
 	wall := time.Since(began)
 	if limited.Err() != nil && ctx.Err() == nil {
-		return figure{}, fmt.Errorf("not done in %v", c.limit)
+		return figure{}, fmt.Errorf("timed out after %v", c.limit)
 	}
 	if err != nil {
 		return figure{}, said.explain(err)

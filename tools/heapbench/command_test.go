@@ -37,7 +37,7 @@ func TestMeasureFails(t *testing.T) {
 		limit     time.Duration
 	}{
 		{"fail", "exit status 6: read dump: it is   broken", time.Minute},
-		{"hang", "not done in 1s", time.Second},
+		{"hang", "timed out after 1s", time.Second},
 	} {
 		_, err := command{argv: []string{actor(t, c.act)}, limit: c.limit}.measure(t.Context())
 		if err == nil || err.Error() != c.says {

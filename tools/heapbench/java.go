@@ -37,7 +37,7 @@ func (c cache) classes(ctx context.Context, class, classPath string) (string, er
 	return dir, c.keep(filepath.Join(part, "out"), dir)
 }
 
-// keep moves complete files to their place in the cache.
+// keep moves complete files into the cache.
 func (c cache) keep(part, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make folder: %w", err)

@@ -9,15 +9,15 @@ import (
 // phasesFlag is the flag for the file to which leakgate writes its phases.
 const phasesFlag = "--phases"
 
-// phases lists the parts of its work that leakgate reports.
+// phases contains what leakgate reports about the parts of its work.
 type phases struct {
 	Objects int64   `json:"objects"`
 	Edges   int64   `json:"edges"`
 	Phases  []phase `json:"phases"`
 }
 
-// phase is one part of the work: how long it took, and the memory in use at its
-// end.
+// phase is one part of leakgate's work: how long it took, and the memory in use
+// at its end.
 type phase struct {
 	Name     string  `json:"name"`
 	Seconds  float64 `json:"seconds"`

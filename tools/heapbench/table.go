@@ -9,7 +9,7 @@ import (
 // text is a Markdown page under construction.
 type text struct{ strings.Builder }
 
-// table writes a table. Every row must have as many cells as the head.
+// table writes a table. Every row must have as many cells as the header.
 func (t *text) table(head []string, rows [][]string) {
 	line := func(cells []string) { fmt.Fprintf(t, "| %s |\n", strings.Join(cells, " | ")) }
 	line(head)
@@ -44,8 +44,8 @@ func (p *plan) writeBars(t *text) {
 	t.table([]string{"bar", "measured", "state"}, rows)
 }
 
-// head is the head of the tables about tools, without the columns before and
-// after it.
+// head is the header of the tables about tools, without the columns that some
+// of these tables have before or after it.
 var head = []string{"dump", "tool", "runs", "wall s", "min s", "user+sys s", "peak MB"}
 
 // cells returns the columns of head: the median of the wall times, the

@@ -42,7 +42,8 @@ func (d Dir) App() string    { return filepath.Join(string(d), "app") }
 func (d Dir) Home() string   { return filepath.Join(string(d), "home") }
 func (d Dir) Log() string    { return filepath.Join(string(d), "log") }
 
-// Nest returns the directory that contains the nest's files.
+// Nest returns the directory for the files of package nest, which isolates a
+// real adb server and adbd.
 func (d Dir) Nest() string { return filepath.Join(string(d), "nest") }
 
 // Control returns the path of the device's socket.

@@ -55,7 +55,7 @@ func bound(c *Comparison) error {
 	normalize(reflect.ValueOf(c).Elem(), "")
 	var added []string
 	if b.texts > 0 {
-		added = append(added, fmt.Sprintf("%s: texts longer than %d characters are truncated", FileName, maxText))
+		added = append(added, fmt.Sprintf("%s: strings longer than %d characters are truncated", FileName, maxText))
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.lists)) {
 		added = append(added,

@@ -253,8 +253,8 @@ func rises(counts []int64) bool {
 	return len(counts) > 1
 }
 
-// unjudged returns the leaks of the base of which each loop now leaves more
-// objects, if there are too few base runs to judge this growth.
+// unjudged returns the leaks of the base that now leave more objects per loop,
+// if there are too few base runs to judge this growth.
 func (c *Comparison) unjudged() []*Row {
 	var out []*Row
 	for i := range c.Leaks {

@@ -382,8 +382,8 @@ func (p *page) changeName() string {
 }
 
 // reasons writes a line for each violated rule and for each leak that fails,
-// with its evidence. If the limit allows no more, this line is all that the
-// page contains about the leak.
+// with its evidence. If the limit leaves no room for more, this line is all
+// that the page contains about the leak.
 func (p *page) reasons() string {
 	var lines []string
 	for _, r := range p.breaches() {

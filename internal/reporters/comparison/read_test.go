@@ -173,7 +173,7 @@ func TestReadBounds(t *testing.T) {
 		t.Errorf("%q", got.Leaks[4].HeldBy)
 	}
 	tail := got.Warnings[maxWarnings-4:]
-	if len(got.Warnings) != maxWarnings || !strings.Contains(fmt.Sprint(tail), "texts longer than 1000 characters") ||
+	if len(got.Warnings) != maxWarnings || !strings.Contains(fmt.Sprint(tail), "strings longer than 1000 characters") ||
 		!strings.Contains(tail[1], "leaks has more than 10000 entries") ||
 		!strings.Contains(tail[3], "warnings has more") {
 		t.Errorf("%d warnings, %q", len(got.Warnings), tail)

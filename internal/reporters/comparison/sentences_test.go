@@ -219,7 +219,7 @@ func TestFirstSeen(t *testing.T) {
 		if test.full == "" &&
 			strings.Contains(strings.ToLower(out.String()+strings.ReplaceAll(page, "| first seen |", "")),
 				"first seen") {
-			t.Errorf("%+v: the text \"first seen\" is missing", test.seen)
+			t.Errorf("%+v: \"first seen\" is missing", test.seen)
 		}
 	}
 }
@@ -258,12 +258,12 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("comment %d does not warn", i)
 		}
 		if !strings.Contains(terminal(t, c), "warning: "+early) {
-			t.Errorf("text %d does not warn", i)
+			t.Errorf("terminal report %d does not warn", i)
 		}
 		c.Processes = nil
 		if !strings.Contains(terminal(t, c), "warning: "+early) ||
 			!strings.Contains(Markdown(c, options()), "\n- "+early+"\n") {
-			t.Errorf("text %d: no warning about missing processes", i)
+			t.Errorf("terminal report %d: no warning about missing processes", i)
 		}
 	}
 }

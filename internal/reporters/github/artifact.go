@@ -24,9 +24,10 @@ const (
 	maxOfName = 1000
 )
 
-// trustedEvents start runs that only people with write access to the repository
-// can trigger. Other runs are not trusted: a pull_request run of a branch
-// "main" in a fork can upload anything under any name.
+// trustedEvents are the events that only people with write access to the
+// repository can trigger. Runs started by other events are not trusted: a
+// pull_request run of a branch "main" in a fork can upload anything under any
+// name.
 var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repository_dispatch", "merge_group"}
 
 // Artifact is an artifact of a workflow run of the repository itself.
