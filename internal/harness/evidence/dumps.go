@@ -143,7 +143,7 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 
 // takenAt reads the time, in milliseconds, from the header of a dump, where it
 // follows the format name, a zero byte and the size of an ID. It returns the
-// zero time if there is no time.
+// zero time if the header contains no time.
 func takenAt(file io.ReaderAt) time.Time {
 	head := make([]byte, 64)
 	n, _ := file.ReadAt(head, 0) // a dump that was read has a header

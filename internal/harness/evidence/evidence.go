@@ -93,8 +93,8 @@ func boundClasses(p *gate.Place) {
 	}
 }
 
-// name adds to the places of a process what holds them, according to their
-// traces.
+// name completes the places of a process with the references that hold them,
+// taken from their traces.
 func (e *Evidence) name(device string, o *gate.Observed) {
 	for i := range o.Places {
 		p := &o.Places[i]
@@ -130,7 +130,7 @@ func add(p *gate.Place, l *analysis.SummaryLeak, dump, dumps int) {
 	}
 }
 
-// maxName is the maximum length of a name in an app.
+// maxName is the maximum length of a name that an app supplies.
 const maxName = 500
 
 func name(s string) string { return text.Head(text.Printable(s), maxName) }

@@ -53,8 +53,8 @@ func file(t testing.TB, dir, name string, content []byte) string {
 	return path
 }
 
-// Heap dumps in the order of their loops are counted, together with the traces
-// of the leaks.
+// FromDumps counts the objects of each leak in heap dumps that are in the order
+// of their loops, and returns the traces of the leaks.
 func TestFromDumps(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -247,7 +247,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// If a process begins later under the same PID, it is a new life.
+// A process that starts later under the same PID is a new life.
 func TestLivesOfOnePID(t *testing.T) {
 	for name, c := range map[string]struct {
 		began []float64
@@ -555,7 +555,7 @@ func asJSON(t testing.TB, of any) []byte {
 	return raw
 }
 
-// Counts that prove a leak, and their text, are part of the verdict on the
+// Counts that prove a leak, and their wording, are part of the verdict on the
 // trend; counts that prove nothing are not.
 func TestCountsAtMarks(t *testing.T) {
 	const trend = "only 12 min of uninterrupted data"

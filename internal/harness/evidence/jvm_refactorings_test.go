@@ -260,7 +260,7 @@ func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 		unnamed := func(text string) bool { return !strings.Contains(text, "app.mapping") }
 		if len(c.Warnings) != 1 || slices.ContainsFunc(c.Warnings, unnamed) ||
 			slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return unnamed(r.StatusReason) }) {
-			t.Errorf("%s: the texts do not name the missing mapping option: %q, %+v", name, c.Warnings, c.Leaks)
+			t.Errorf("%s: the messages do not name the missing mapping option: %q, %+v", name, c.Warnings, c.Leaks)
 		}
 	}
 	// A run that was recorded without its mapping does not prevent a comparison

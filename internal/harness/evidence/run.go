@@ -112,7 +112,7 @@ type runReader struct {
 	ctx  context.Context
 	root *os.Root
 	run  *record.Run
-	// trip returns the measurements of a trip; nil if the run is not one.
+	// trip returns the measurements of a trip, or nil if the run is not a trip.
 	trip *record.Trip
 	out  *Evidence
 }
@@ -211,7 +211,8 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	return out, nil
 }
 
-// together adds the sums of all apps whose sum has a verdict.
+// together adds, for each app with a verdict on its sum, one entry for all
+// processes of the app.
 func (r *runReader) together(o *gate.Observation, d *record.Device) {
 	for i := range r.run.Apps {
 		a := &r.run.Apps[i]
@@ -534,7 +535,8 @@ func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.Che
 // maxTrip is the maximum size of trip.json in bytes.
 const maxTrip = 16 << 20
 
-// readTrip reads the measurements of a trip; nil if the run is not one.
+// readTrip reads the measurements of a trip. It returns nil if the run is not a
+// trip.
 func (r *runReader) readTrip() {
 	f, err := r.root.Open(record.TripName)
 	if err != nil {
@@ -593,7 +595,8 @@ func explained(m *record.TripMeasure, t *record.Trip) bool {
 	return objects && len(t.Growing) > 0
 }
 
-// kinds are the findings that are compared between two snapshots.
+// kinds maps the findings that are compared between two snapshots to types of
+// places.
 var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeNative, "graphics": gate.TypeGraphics}
 
 // leastNative is the minimum growth of native memory or graphics memory that is

@@ -48,12 +48,12 @@ type Baseline struct {
 	// release.
 	Pinned     []Observation
 	PinnedName string
-	// Seen holds the first run that showed each place.
+	// Seen holds the first run in which each place was seen.
 	Seen []FirstSighting
 }
 
-// FirstSighting is a place of a process together with the first run that showed
-// it.
+// FirstSighting is a place of a process together with the first run in which it
+// was seen.
 type FirstSighting struct {
 	App     string    `json:"app"`
 	Process string    `json:"process"`
@@ -111,7 +111,7 @@ func (b *Baseline) trim(window int) {
 	b.Runs = b.Runs[:min(len(b.Runs), maxRuns)]
 }
 
-// sightings returns the places and the growing measures that a run shows.
+// sightings returns the places and the growing measures in a run.
 func sightings(o Observation) (out []FirstSighting) {
 	for _, p := range o.Processes {
 		for i := range p.Places {
@@ -224,7 +224,7 @@ func (b *Baseline) Encode() ([]byte, error) {
 	return out, nil
 }
 
-// lines returns the JSON text with one entry per line.
+// lines returns the JSON with one entry per line.
 func (f *baselineFile) lines() ([]byte, error) {
 	var out bytes.Buffer
 	var failed error

@@ -22,8 +22,8 @@ const (
 	// alpha is the probability of reporting an unchanged count as grown,
 	// divided among the leaks of a comparison (Bonferroni).
 	alpha = 0.001
-	// factor is the ratio to the value of every base run that a count or a size
-	// must exceed.
+	// A count or a size is worse only if it exceeds factor times the value of
+	// every base run.
 	factor = 1.25
 	// floorBytes is the minimum difference in bytes, for all objects of a leak
 	// together, that counts as heavier.
@@ -58,7 +58,7 @@ type pair struct {
 	rows     []row
 }
 
-// row is a row of the comparison.
+// row is a row of the comparison that also records whether its leak is proved.
 type row struct {
 	comparison.Row
 	// proved means that the leak has more objects at every mark, or that a
@@ -129,8 +129,8 @@ func (p *pair) compare() []row {
 		if source := from[place.Key]; source != "" && place.Type == TypeLeak {
 			met[place.Type+source] = true
 		}
-		// Native memory varies by itself, so it has a row only if there is more
-		// of it than in the base.
+		// Native memory varies by itself, so it has a row only if it is larger
+		// than in the base.
 		if r := p.place(place, from[place.Key]); place.Type != TypeNative && place.Type != TypeGraphics ||
 			r.Status != comparison.Known && r.Status != comparison.Shrunk {
 			p.rows = append(p.rows, r)
@@ -449,8 +449,10 @@ func noneOf(n int) string {
 	return fmt.Sprintf("none of %d base runs", n)
 }
 
-// widened returns a class whose objects accumulate and that is not at this
-// place in any base run.
+// widened returns the classes whose objects accumulate and that are not at this
+// place in any base run: a single one if a base run has loaded it, otherwise
+// all of them. It reports false if classes that have a new name can explain
+// them.
 func (c *contrast) widened() (string, bool) {
 	var added []string
 	for _, class := range slices.Sorted(maps.Keys(c.head.Classes)) {
@@ -510,11 +512,11 @@ func (c *contrast) replaced() bool {
 		before.leaking() != now.leaking() && !c.headLoads(before.leaking()) && !c.loads(now.leaking())
 }
 
-// grown reports whether each loop leaves more objects than in the base runs.
-// There must be more by the exact conditional test of two Poisson rates
-// (Przyborowski and Wilenski, Biometrika 31, 1940), and also a quarter more
-// than in every base run. If all base runs left the same number, half an object
-// more is enough.
+// grown reports whether each loop leaves more objects than in the base runs,
+// and returns the reason. There must be more by the exact conditional test of
+// two Poisson rates (Przyborowski and Wilenski, Biometrika 31, 1940), and also
+// a quarter more than in every base run. If all base runs left the same number,
+// half an object more is enough.
 func (c *contrast) grown() (string, bool) {
 	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.Type == TypeLeak && !c.series.enough() {
 		return "", false
@@ -599,7 +601,7 @@ func number(x float64) string {
 }
 
 // heavier reports whether one object retains more memory than in every base
-// run.
+// run, and returns the reason.
 func (c *contrast) heavier() (string, bool) {
 	if c.sized < fewestBase || !c.eachOK || c.head.Type != TypeLeak {
 		return "", false
@@ -613,7 +615,8 @@ func (c *contrast) heavier() (string, bool) {
 		c.sized), true
 }
 
-// shrunk returns the opposite of grown.
+// shrunk is the opposite of grown: it reports whether each loop leaves fewer
+// objects than in the base runs, and returns the reason.
 func (c *contrast) shrunk() (string, bool) {
 	if !c.rated || c.ratedRuns < fewestBase {
 		return "", false

@@ -20,8 +20,8 @@ func ruled(t *testing.T, path, written string) func(*Input) {
 	return func(in *Input) { in.Rules = []Rule{rule} }
 }
 
-// A baseline that contains only the run itself counts as empty. Its runs are
-// not reported as runs of another kind.
+// A baseline that contains only the judged run counts as empty. There is no
+// warning about runs that cannot be compared.
 func TestComparedWithItself(t *testing.T) {
 	c := judge([]Observation{observed(9)}, observed(9))
 	if len(c.Warnings) != 0 || !strings.Contains(c.Text, "the baseline has only this run") || c.Base.Others != 1 {
@@ -29,7 +29,7 @@ func TestComparedWithItself(t *testing.T) {
 	}
 }
 
-// Whatever the exit code of a run, its verdict has a text.
+// The verdict on a run has a sentence, whatever the exit code of the run.
 func TestVerdictHasText(t *testing.T) {
 	few := observed(20, leak("k", "A", kB, 3, 6))
 	for _, exit := range []int{
@@ -39,7 +39,7 @@ func TestVerdictHasText(t *testing.T) {
 		for _, head := range []Observation{few, observed(20, leak("k", "A", kB, 3, 6, 9))} {
 			c := judge(runs(3), head, func(in *Input) { in.RunExit, in.Rules = exit, nil })
 			if c.Text == "" {
-				t.Errorf("run exit code %d: verdict %s, exit code %d, without a text", exit, c.Verdict, c.ExitCode)
+				t.Errorf("run exit code %d: verdict %s, exit code %d, without a sentence", exit, c.Verdict, c.ExitCode)
 			}
 		}
 	}

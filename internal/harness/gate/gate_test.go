@@ -263,8 +263,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A leak whose objects are held by another reference than before is the same
-// leak, and its growth is still detected.
+// A leak whose objects are held by a different reference than before is the
+// same leak, and its growth is still detected.
 func TestMovedLeak(t *testing.T) {
 	before := leak("list", "CartScreen", 100*kB, 2, 4, 6, 8)
 	after := leak("map", "CartScreen", 100*kB, 2, 4, 6, 8)
@@ -280,8 +280,9 @@ func TestMovedLeak(t *testing.T) {
 	if row := rowOf(t, heavy, "map"); row.Status != comparison.Heavier || row.MovedFrom != "list" || !row.Fails {
 		t.Errorf("%+v", row)
 	}
-	// If the objects are held by another reference than before, and the base
-	// has never loaded their class, the report shows the old and the new leak.
+	// If the objects are held by a different reference than before, and the
+	// base has never loaded their class, the report shows the old and the new
+	// leak.
 	renamed := leak("map", "BasketScreen", 100*kB, 2, 4, 6, 8)
 	renamed.KeyText = []string{"Holder.list", "BasketScreen"}
 	if row := rowOf(t, judge(runs(3, before), observed(9, renamed)), "map"); row.Status != comparison.Moved ||

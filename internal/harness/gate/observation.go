@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Observation is what one run on one device shows, to the extent that it can be
-// compared with other runs.
+// Observation contains what was observed in one run on one device, to the
+// extent that it can be compared with other runs.
 type Observation struct {
 	// Device is the serial number of the device, which is not stored in a
 	// baseline.
@@ -203,8 +203,8 @@ type Measure struct {
 	Grows bool `json:"grows"`
 }
 
-// Place is a place at which objects of a process leak, or anything else that
-// grows. It is counted at each moment of its series.
+// Place is one leak of a process, identified by what holds its objects, or
+// anything else that grows. It is counted at each moment of its series.
 type Place struct {
 	Type string `json:"type"`
 	// Key is the same for every build.
@@ -219,7 +219,7 @@ type Place struct {
 	Checks []string `json:"checks,omitempty"`
 }
 
-// Description describes a place in reports.
+// Description contains what reports say about a place.
 type Description struct {
 	// Class is the class of most objects; HeldBy is the reference that holds
 	// them.

@@ -123,7 +123,7 @@ type habit struct {
 	absent int
 	// burst means that the last interval of head adds many objects. limit means
 	// that the objects of head together are 512 KB heavier, or slightly less.
-	// swells means that an object retains more, the longer a run is.
+	// swells means that objects retain more memory in longer runs.
 	burst, limit, swells bool
 	// wider is the number of objects of another class that a loop leaves in the
 	// base and in head.
@@ -172,7 +172,7 @@ func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 		each = h.each[0] + 512<<10/(n+m)
 	}
 	p := leak(h.key, h.class, each, counts...)
-	p.KeyText = []string{h.key, h.class, "field"} // no two cases differ in only one line
+	p.KeyText = []string{h.key, h.class, "field"} // the key texts of two cases never differ in only one line
 	if m > 0 {
 		p = and(p, h.other, each, others...)
 	}

@@ -92,7 +92,7 @@ type trial struct {
 	shown  gate.Observation
 }
 
-// name describes how to repeat the run.
+// name returns what is needed to repeat the run.
 func (r *trial) name() string {
 	return fmt.Sprintf("%s, %s, %d dumps, seed %d", r.cell, builds[r.change], r.moments(r.long), r.seed)
 }
@@ -135,8 +135,8 @@ func carryOut(t *testing.T, trials []*trial) {
 	}
 }
 
-// at returns the observation, dated by its position in the history of its
-// program.
+// at returns the observation with a commit and a time that make it the n-th in
+// the history of its program.
 func (r *trial) at(n int) gate.Observation {
 	o := r.shown
 	o.Commit, o.Started = fmt.Sprintf("%07x", n+1), time.Date(2026, 11, 1, 0, 0, n, 0, time.UTC)

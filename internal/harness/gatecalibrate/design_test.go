@@ -58,7 +58,7 @@ func (p *plan) add(c cell, n size) {
 	}
 	for _, by := range changes() {
 		if by == tripled && !c.monkey {
-			continue // in a script, one more object is visible
+			continue // with a script, even one more object per loop is detected
 		}
 		sizes := baseSizes
 		if by != newLeak {

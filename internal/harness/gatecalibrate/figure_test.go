@@ -59,8 +59,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// For every bar, there are figures that miss it. A figure equal to the bar
-// meets it.
+// Each bar can be missed. A figure equal to the bar meets it.
 func TestBars(t *testing.T) {
 	pairs := func(failed, reported int) (out []*pair) {
 		for i := range 300 {

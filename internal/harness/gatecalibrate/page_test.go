@@ -76,7 +76,7 @@ func atMost(hits, of int, p float64) (sum float64) {
 	return sum
 }
 
-// markdown returns a table.
+// markdown returns a Markdown table with the given rows.
 func markdown(rows ...[]string) string {
 	var out strings.Builder
 	for i, cells := range rows {
@@ -124,7 +124,7 @@ func byBase(pairs []*pair) string {
 	return markdown(rows...)
 }
 
-// changed returns the table of the pairs with a difference.
+// changed returns the table of the pairs whose builds differ.
 func changed(pairs []*pair) string {
 	rows := [][]string{{"difference", "status", "workload", "pairs", "reported", "by settled dumps", "by dumps in use"}}
 	for _, by := range changes() {

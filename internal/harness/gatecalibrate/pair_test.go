@@ -70,7 +70,7 @@ func (p *pair) judge() {
 
 func simple(class string) string { return class[strings.LastIndexAny(class, ".$")+1:] }
 
-// name describes how to repeat the pair.
+// name returns what is needed to repeat the pair.
 func (p *pair) name() string {
 	var seeds []string
 	for _, b := range p.base {
@@ -90,7 +90,7 @@ const rowHead = "program\tworkload\tdumped\tbuild\tdumps\tseed\tbase_runs\tfaile
 	"reported\trejected_rule_failed\ttext\n"
 
 // The rejected rule compares the bytes of each leak with the median of the base
-// runs; a new leak counts from 1 MB.
+// runs; a new leak counts if it has at least 1 MB.
 const (
 	rejectedFloor  = 512 << 10
 	rejectedFactor = 0.1

@@ -17,8 +17,8 @@ import (
 //go:embed programs/*.java
 var programs embed.FS
 
-// javaProgram is a program for the JVM together with the places at which it is
-// changed.
+// javaProgram is a program for the JVM together with the parts of its source
+// that the changed builds replace.
 type javaProgram struct {
 	// action is a known leak with its number of objects per loop, as in the
 	// source.
@@ -91,7 +91,7 @@ func (r *trial) source(t *testing.T) jvmtest.Files {
 func edit(t *testing.T, text, from, to string) string {
 	t.Helper()
 	if strings.Count(text, from) != 1 {
-		t.Fatalf("%q does not occur once", from)
+		t.Fatalf("%q does not occur exactly once", from)
 	}
 	return strings.Replace(text, from, to, 1)
 }

@@ -69,9 +69,8 @@ func Serve(h *Hub, path string) (*Listener, error) {
 	return s, nil
 }
 
-// deadAge is the age from which on a socket without a listener is assumed to
-// belong to a killed suite; the owner of a younger socket may be about to
-// listen.
+// deadAge is the minimum age at which a socket without a listener is assumed to
+// belong to a killed suite; the owner of a newer socket may be about to listen.
 const deadAge = time.Minute
 
 // removeDead removes the sockets of suites that were killed.

@@ -182,7 +182,7 @@ func (c *Remote) Turn(ctx context.Context, spec string, waiting func(holder stri
 		err := lines.Decode(&l)
 		switch {
 		case err == nil && l.Granted:
-			stop() // the turn lasts longer than the wait for it
+			stop() // the turn outlives the request to wait
 			return &remoteTurn{hub: c, number: l.Turn, device: l.Device, release: release, body: body}, nil
 		case err == nil && l.Error == "":
 			waiting(l.Holder)

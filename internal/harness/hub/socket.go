@@ -20,7 +20,7 @@ func SocketPath(suite string) (string, error) {
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return "", fmt.Errorf("look at the directory of the socket: %w", err)
+		return "", fmt.Errorf("check the directory of the socket: %w", err)
 	}
 	if !info.IsDir() || !private(info) {
 		return "", fmt.Errorf("use %s for a socket: other users can write to it; remove it, or set TMPDIR", dir)

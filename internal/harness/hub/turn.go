@@ -26,7 +26,7 @@ func newTurns() turns {
 	return turns{&ring{free: []string{""}, holders: map[*Turn]bool{}}}
 }
 
-// Turn is the right of one spec to drive a device, until Release.
+// Turn is the right of one spec to drive a device until Release is called.
 type Turn struct {
 	// Device is the serial of the device, or "" if the run has not started.
 	Device string

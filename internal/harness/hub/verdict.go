@@ -37,8 +37,8 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	}
 }
 
-// judgeUnjudged lists the processes and devices without any check or trend. If
-// Strict is set, each of them fails the suite.
+// judgeUnjudged lists the processes and devices without any check or trend.
+// Each of them fails the suite if Strict is set and AllowUnjudged is not.
 func (h *Hub) judgeUnjudged(v *SuiteVerdict) {
 	for _, u := range v.Run.Unjudged {
 		line := "not judged: " + u.Text
@@ -100,8 +100,8 @@ func judgeApps(v *SuiteVerdict) {
 
 // knownAs names the exceptions that cover all leaks found in a process whose
 // memory leaks. It returns "" if a leak is not covered, if no leak was found,
-// or if the leaks do not explain the growth. They do not if memory of another
-// kind grew, or if the memory grew by more than they retain.
+// or if the leaks do not explain the growth because memory of another kind
+// grew, or because the memory grew by more than the leaks retain.
 func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	if p.Kind != detector.Java {
 		return ""
@@ -197,9 +197,10 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	}
 }
 
-// fails reports whether a check fails the suite. A leak does. If Strict is set,
-// missing evidence does too, unless the spec has already failed for that
-// reason.
+// fails reports whether a check without a pass fails the suite: a leak does,
+// and so does missing evidence if Strict is set. The check of a spec that
+// itself passed or was skipped does not fail the suite, because Ginkgo already
+// shows its result.
 func (h *Hub) fails(c record.Check) bool {
 	shown := c.Type == record.CheckSpec && (c.Outcome == record.OutcomePassed || c.Outcome == record.OutcomeIgnored)
 	return !shown && (c.Verdict == record.VerdictLeak || h.plan.config.Strict)

@@ -142,7 +142,7 @@ func (r *Stream) line(line string) {
 	}
 }
 
-// within parses the text of a line after its prefix. The line ends the value of
+// within parses the rest of a line after its prefix. The line ends the value of
 // the previous lines.
 func (r *Stream) within(line, prefix string, take func(rest string)) bool {
 	rest, ok := strings.CutPrefix(line, prefix)
@@ -287,8 +287,8 @@ func (r *Stream) statusOf(t Test, code int, b map[string]*value) {
 
 func sameTest(a, b Test) bool { return a.Class == b.Class && a.Method == b.Method }
 
-// crashed reports whether the text of a failure means that the process ended.
-// It recognizes the texts of InstrumentationResultPrinter.reportProcessCrash
+// crashed reports whether a failure message means that the process ended. It
+// recognizes the messages of InstrumentationResultPrinter.reportProcessCrash
 // and of Android Test Orchestrator
 // (OrchestrationListenerManager.testProcessFinished).
 func crashed(b map[string]*value) bool {
@@ -401,7 +401,7 @@ func firstLine(text string) string {
 	return strings.TrimSpace(first)
 }
 
-// head returns the beginning of a text as UTF-8, at most n bytes.
+// head returns the beginning of a string as UTF-8, at most n bytes.
 func head(s string, n int) string {
 	return strings.ToValidUTF8(s[:min(len(s), n)], "\ufffd")
 }

@@ -234,7 +234,7 @@ func TestStream(t *testing.T) {
 type printer struct {
 	rng    *rand.Rand
 	b      strings.Builder
-	sorted bool // as from Android 9 on
+	sorted bool // as in Android 9 and later
 	eol    string
 	total  int
 	class  string

@@ -22,16 +22,16 @@ func (t Test) Name() string {
 // Outcome is how a test ended.
 type Outcome string
 
-// The outcomes. Their texts are those of record.Check.
+// The outcomes, with the values of record.Check.Outcome.
 const (
 	Passed           Outcome = "passed"
 	Failed           Outcome = "failed"
 	Ignored          Outcome = "ignored"
 	AssumptionFailed Outcome = "assumption_failed"
-	// Crashed is a test whose process died.
+	// Crashed is the outcome of a test whose process died.
 	Crashed Outcome = "crashed"
-	// Unfinished is a test without a result, because the output stopped or
-	// another test began.
+	// Unfinished is the outcome of a test without a result, because the output
+	// stopped or another test began.
 	Unfinished Outcome = "unfinished"
 )
 

@@ -91,7 +91,8 @@ func drop(lock *flock.Flock) error {
 }
 
 // deletePending reports whether an error may be due to a file that is being
-// deleted: Windows denies access until its last user has closed it.
+// deleted: Windows denies access until every process that has the file open has
+// closed it.
 func deletePending(err error) bool {
 	return runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission)
 }

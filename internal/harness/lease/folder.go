@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// FolderVariable is the environment variable that sets another folder.
+// FolderVariable is the environment variable that sets the folder of the
+// leases.
 const FolderVariable = "LEAKGATE_LEASES"
 
 // Folder returns the folder of this user's leases and creates it if necessary.

@@ -53,7 +53,7 @@ func (h Holder) String() string {
 	return line + ")"
 }
 
-// bare returns a plain word unchanged and quotes any other text.
+// bare returns a plain word unchanged and quotes any other string.
 func bare(word string) string {
 	strange := func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

@@ -24,7 +24,7 @@ type Key struct {
 
 // DeviceKey returns the key of the device with the given serial behind the adb
 // server that listens on an address (HOST:PORT, or a path). The serial may be
-// any text.
+// any string.
 func DeviceKey(server, serial string) Key {
 	return Key{"device", sameHost(server) + "\x00" + serial, serial}
 }
@@ -76,7 +76,7 @@ func canonical(dir string) (string, error) {
 }
 
 // foldCase makes names that differ only in case equal, on systems whose file
-// systems usually ignore case. If a file system there is case-sensitive, two
+// systems usually ignore case. If the actual file system is case-sensitive, two
 // such directories exclude each other unnecessarily.
 func foldCase(path string) string {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
@@ -88,7 +88,7 @@ func foldCase(path string) string {
 // String describes the key for people; it is printable even if the key is not.
 func (k Key) String() string { return k.kind + " " + text.Quote(k.shown, 160) }
 
-// path returns the path of the key's file in a folder. The hash turns any text
+// path returns the path of the key's file in a folder. The hash turns any key
 // into a valid file name.
 func (k Key) path(folder string) string {
 	sum := sha256.Sum256([]byte(k.kind + "\x00" + k.identity))

@@ -357,8 +357,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// It is detected if a file was recreated after it was opened and before it was
-// locked.
+// A lock on a file that was recreated after it was opened and before it was
+// locked is recognized as useless.
 func TestLockOfRemovedFileIsDetected(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)

@@ -339,8 +339,7 @@ var causes = map[string]detector.Cause{
 	"kill": detector.Killed, "exit": detector.Exited, "reboot": detector.Rebooted,
 }
 
-// Reasons returns the reasons for a death whose causes a detector
-// distinguishes.
+// Reasons returns the reasons of deaths whose causes a detector distinguishes.
 func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
 
 // endOf returns the time and cause of a death for the detector. The time is
@@ -399,7 +398,7 @@ func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Tran
 	case len(a.diagnoses) < maxDiagnoses:
 		a.diagnoses = append(a.diagnoses, d)
 	default:
-		a.warn(fmt.Sprintf("more than %d diagnoses; the others are only in the folder artifacts", maxDiagnoses))
+		a.warn(fmt.Sprintf("more than %d diagnoses; the others are only in the artifacts folder", maxDiagnoses))
 	}
 	a.addDump(d)
 	if e.Event != "diagnose" || d.Trigger != record.TriggerLeak || e.Retry {

@@ -18,13 +18,13 @@ const (
 	maxHold = 10 * time.Minute
 	// silentFor is how long a process without samples is considered alive if
 	// its end may not have been recorded: a table does not record ends, and
-	// damaged lines may have contained one.
+	// damaged lines may have recorded an end.
 	silentFor = 15 * time.Minute
 )
 
 // AppSum is the total memory of all processes of one app, as one series with
 // its own detector. If processes pass work to each other or take turns, a leak
-// may not show in the individual verdicts, but it shows in their sum. The
+// may not be visible in the individual verdicts, but it is in their sum. The
 // demand of this detector is not used, so sums cause no readings and no dumps.
 type AppSum struct {
 	// Account is nil until two processes of the app have been alive at the same

@@ -61,7 +61,7 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 	return out
 }
 
-// Explain adds to the record of an app which process caused its growth. It
+// Explain records in the record of an app which process caused its growth. It
 // withdraws a leak that only means that more processes are running. It must be
 // called after every new verdict on the app.
 func (x *AppSum) Explain(out *record.AppVerdict) {

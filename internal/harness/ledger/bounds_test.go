@@ -21,7 +21,7 @@ var impossible = []int64{
 }
 
 // An impossible value in a line of the fast channel counts as missing, whatever
-// its source: it is neither replaced with 0 nor with another number. No run
+// its source: it is replaced neither with 0 nor with another number. No run
 // writes such a line, so a report treats it as damaged.
 func TestImpossibleSamples(t *testing.T) {
 	device := record.HeaderDevice{Device: "S1", MemTotal: 8 * gib}

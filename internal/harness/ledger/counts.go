@@ -36,7 +36,8 @@ const (
 	unforced = 3
 )
 
-// countKind is a kind of things that are counted.
+// countKind is a type of object or resource that is counted, such as Activities
+// or threads.
 type countKind struct {
 	name, one, many string
 	// rises is the number of consecutive loops with a rise that proves a leak;
@@ -50,8 +51,8 @@ type countKind struct {
 // each task is full after as many loops as the device has cores, usually 8.
 const poolLoops = 10
 
-// countKinds lists the kinds of things that are counted. A list may show one
-// more View for each item that the scenario adds, so Views prove nothing.
+// countKinds lists everything that is counted. A list may show one more View
+// for each item that the scenario adds, so Views prove nothing.
 var countKinds = []countKind{
 	{"Activities", "Activity", "Activities", leastCountLoops, detector.Java},
 	{"ViewRootImpl", "window", "windows", leastCountLoops, detector.Java},

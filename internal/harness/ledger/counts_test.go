@@ -283,10 +283,10 @@ func TestJudgeRandomCounts(t *testing.T) {
 	}
 }
 
-// These are runs as for a pull request: 12 min, 24 loops of 30 s, a varying
-// number of threads and files, and one failed reading in ten. A leak of one
-// Activity per loop is found in all runs. A screen that is open at some marks
-// is never reported as a leak.
+// These runs resemble those of a pull request: 12 min, 24 loops of 30 s, a
+// varying number of threads and files, and one failed reading in ten. A leak of
+// one Activity per loop is found in all runs. A screen that is open at some
+// marks is never reported as a leak.
 func TestTwelveMinutes(t *testing.T) {
 	const runs = 100
 	for name, c := range map[string]struct {

@@ -27,7 +27,7 @@ func partOf(t *testing.T, policy detector.Policy, device record.HeaderDevice) *P
 // lines.
 type expected struct {
 	*detector.Detector
-	// without is a kind of line that is ignored, which shows whether this kind
+	// without is a kind of line that is ignored, to show whether this kind
 	// affects the result.
 	without string
 }

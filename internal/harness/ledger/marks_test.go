@@ -29,8 +29,8 @@ func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	}
 }
 
-// The digest of the marks does not depend on the numbers in their texts or on
-// how many times they were set. Different marks have a different digest.
+// The digest of the marks depends neither on the numbers in them nor on how
+// many times they were set. Different marks have different digests.
 func TestMarksDigest(t *testing.T) {
 	digest := func(marks ...string) string {
 		p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})

@@ -53,7 +53,7 @@ type Part struct {
 	// similar lists names of running processes that resemble the watched ones.
 	similar []string
 	// marks is the number of marks on the device; markTexts contains their
-	// distinct texts without numbers.
+	// distinct names, without numbers.
 	marks     int
 	markTexts map[string]bool
 	// skippedMarks and skippedEvents count the marks, and the other events of
@@ -262,11 +262,11 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	return out
 }
 
-// maxMarkTexts is the maximum number of distinct texts of marks that a digest
+// maxMarkTexts is the maximum number of distinct names of marks that a digest
 // contains.
 const maxMarkTexts = 1000
 
-// addMark counts a mark. The texts of the marks of a loop differ only in their
+// addMark counts a mark. The names of the marks of a loop differ only in their
 // numbers.
 func (p *Part) addMark(words string) {
 	p.marks++

@@ -6,9 +6,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// fewestReadings is the number of readings without SwapPss that shows that the
-// kernel does not support it. SwapPss was added in Linux 4.3; a single reading
-// may lack the line for other reasons.
+// fewestReadings is the number of readings without SwapPss after which the
+// kernel is assumed not to support it. SwapPss was added in Linux 4.3; a single
+// reading may lack the line for other reasons.
 const fewestReadings = 3
 
 // swapless determines whether the readings of a process do not include swapped

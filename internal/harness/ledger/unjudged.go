@@ -71,8 +71,8 @@ func (l *presence) sample(t, gap float64) {
 	l.longest = max(l.longest, t-l.begun)
 }
 
-// alive returns for how many seconds the process was present until a time of
-// the run.
+// alive returns how long the process was present until a time of the run, in
+// seconds.
 func (l *presence) alive(until float64) float64 {
 	if l.since == nil {
 		return l.before

@@ -71,11 +71,11 @@ func (a *Account) Record(processes int) record.Process {
 	return p
 }
 
-// AliveUntil returns for how many seconds the process was present until a time
-// of the run.
+// AliveUntil returns how long the process was present until a time of the run,
+// in seconds.
 func (a *Account) AliveUntil(t float64) float64 { return a.presence.alive(t) }
 
-// watched returns for how many seconds the device has been watched.
+// watched returns how long the device has been watched, in seconds.
 func (a *Account) watched() float64 { return a.part.last - a.part.since }
 
 // Unjudged returns why there is no verdict on the process with the record p. It

@@ -80,8 +80,8 @@ func (p *Part) eachWindow(call func(*Part)) {
 	}
 }
 
-// record judges a window that ends at a time of the run. The given number of
-// windows is judged in total.
+// record judges a window that ends at a time of the run. windows is the total
+// number of windows that are judged.
 func (w *window) record(ended float64, windows int) record.JudgedWindow {
 	out := record.JudgedWindow{
 		Number: w.number, Name: w.name, Device: w.part.header.Device,

@@ -77,7 +77,7 @@ func Choice(cfg *config.Config) fleet.DeviceChoice {
 	}
 }
 
-// Policy returns the policy with the given name, with its own constants.
+// Policy returns the policy with the given name, with the default constants.
 func Policy(name string) (detector.Policy, error) {
 	p := detector.DefaultPolicy()
 	p.Name = name
@@ -174,7 +174,7 @@ func instrument(i config.Instrument) monitor.Instrument {
 		if arguments == nil {
 			arguments = map[string]string{}
 		}
-		// This is the argument class of AndroidJUnitRunner.
+		// This is the `class` argument of AndroidJUnitRunner.
 		arguments["class"] = strings.Join(i.Classes, ",")
 	}
 	return monitor.Instrument{Component: i.Component, Arguments: arguments, Delay: i.DelayAfterTest}
@@ -198,7 +198,7 @@ func Mapping(path string) (*analysis.Mapping, error) {
 	defer file.Close()
 	m, err := analysis.ReadMapping(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; write the mapping.txt that ProGuard or R8 made for this build", path, err)
+		return nil, fmt.Errorf("%s: %w; write the mapping.txt that ProGuard or R8 created for this build", path, err)
 	}
 	return m, nil
 }

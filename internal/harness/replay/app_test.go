@@ -11,9 +11,9 @@ import (
 )
 
 // traded returns a table of eight hours of an app with two processes that pass
-// 200 MB of work back and forth while the busy one leaks at a rate in MB/h. The
-// noise is determined by a seed. If apart is set, the rows of one process
-// follow those of the other instead of alternating.
+// 200 MB of work back and forth while the busy one leaks at the given rate in
+// MB/h. The noise is determined by a seed. If apart is set, the rows of one
+// process follow those of the other instead of alternating.
 func traded(seed uint64, rate float64, apart bool) string {
 	r := rand.New(rand.NewPCG(seed, 13))
 	var rows [2]strings.Builder

@@ -37,8 +37,8 @@ func pointsOf(t *testing.T, file, column string) []point {
 	return out
 }
 
-// gateWith judges a recorded run after adding a leak of a rate in MB/h that
-// starts at a fraction of the run.
+// gateWith judges a recorded run after adding a leak with the given rate in
+// MB/h that starts after the given fraction of the run.
 func gateWith(list []point, rate, from float64) detector.Gate {
 	d := detector.New(detector.RobustPolicy())
 	first, last := list[0].seconds, list[len(list)-1].seconds

@@ -26,7 +26,7 @@ import (
 
 var article = Options{Policy: detector.ArticlePolicy()}
 
-// said returns the result for one text.
+// said returns the result for one input.
 func said(t *testing.T, text string, o Options) (record.Replay, error) {
 	t.Helper()
 	o.Stdin = strings.NewReader(text)
@@ -669,7 +669,7 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// inPieces judges a text at once and in pieces, checks that the two results
+// inPieces judges an input at once and in pieces, checks that the two results
 // agree, and returns the result.
 func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	t.Helper()
@@ -714,7 +714,8 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// pieces returns a text in pieces of the given number of bytes.
+// pieces is a reader that returns a string in pieces of the given number of
+// bytes.
 type pieces struct {
 	text []byte
 	size int

@@ -128,7 +128,7 @@ func since(t float64, a *ledger.Account) float64 { return record.Round(t-a.First
 // ends with its last sample.
 func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
-	// The verdict may take another look.
+	// Computing the verdict may add another look.
 	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept}
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
 	p.Alive = record.Round(a.AliveUntil(a.Last), 3)

@@ -205,7 +205,7 @@ func (t *tableReader) death(x *track) string {
 	}
 	reason := strings.ReplaceAll(strings.ToLower(cell), " ", "_")
 	if reason == unknownReason || slices.Contains(ledger.Reasons(), reason) {
-		return strings.Clone(reason) // the row is used again
+		return strings.Clone(reason) // the buffer of the row is reused
 	}
 	x.problems.add(t.line, "%s: unknown reason %s, taken as unknown; write one of %s", deathColumn, quoted(cell),
 		strings.Join(ledger.Reasons(), ", "))
@@ -229,7 +229,7 @@ func clipped(mark string) string {
 	if len(mark) > maxMark {
 		mark = mark[:maxMark]
 	}
-	return strings.Clone(mark) // the row is used again
+	return strings.Clone(mark) // the buffer of the row is reused
 }
 
 // find selects the family with the given name.
