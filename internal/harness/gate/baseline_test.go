@@ -165,7 +165,7 @@ func TestReadDamagedBaseline(t *testing.T) {
 		"a negative count": {strings.Replace(good, `"counts":[1,`, `"counts":[-1,`, 1), "invalid numbers"},
 		"out of order":     {strings.Replace(good, `"exposure":[1,`, `"exposure":[9,`, 1), "out of order"},
 		"another unit":     {strings.Replace(good, `"unit":"loop"`, `"unit":"hour"`, 1), "its unit is"},
-		"a kind":           {strings.Replace(good, `"type":"leak"`, `"type":"trend"`, 1), "text or list"},
+		"a kind":           {strings.Replace(good, `"type":"leak"`, `"type":"trend"`, 1), "string or list"},
 		"a long name": {
 			strings.Replace(good, `"class":"com`, `"class":"`+strings.Repeat("x", 2*maxName), 1), "too long",
 		},
