@@ -11,8 +11,9 @@ import (
 )
 
 // AppendAccepted adds entries to text, the content of a file of accepted leaks,
-// and returns the new content. The text may be empty. Existing comments and
-// entries are unchanged. If the file is invalid, the error is of type [Errors].
+// and returns the new content. The parameter text may be empty. Existing
+// comments and entries are unchanged. If the file is invalid, the error is of
+// type [Errors].
 func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("version: 1\naccepted: []\n")
@@ -34,7 +35,8 @@ func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error
 	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	// Check that the new text yields the requested entries when it is parsed.
+	// Check that the new content yields the requested entries when it is
+	// parsed.
 	again, err := ParseAccepted(name, out.Bytes())
 	if err != nil {
 		return nil, err

@@ -34,8 +34,8 @@ func LoadAccepted(path string) ([]Accepted, error) {
 // acceptedKeys are the keys that an entry may have.
 var acceptedKeys = []string{"key", "class", "held", "reason", "owner", "until"}
 
-// ParseAccepted parses the text of a file of accepted leaks. If it fails, the
-// error is of type [Errors] and lists all mistakes.
+// ParseAccepted parses the content of a file of accepted leaks. If it fails,
+// the error is of type [Errors] and lists all mistakes.
 func ParseAccepted(name string, text []byte) ([]Accepted, error) {
 	src, problem := newSource(name, text)
 	if problem != nil {
@@ -133,7 +133,7 @@ func (r *acceptedReading) entry(at *yaml.Node, path string) {
 	}
 	r.pairs(at, path, acceptedKeys, func(key string, value *yaml.Node) {
 		if value.Kind != yaml.ScalarNode {
-			r.refuse(value, path+"."+key, "want a text")
+			r.refuse(value, path+"."+key, "want a string")
 			return
 		}
 		if to := texts[key]; to != nil {

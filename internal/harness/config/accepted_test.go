@@ -40,7 +40,7 @@ func TestAcceptedMistakes(t *testing.T) {
 		"version: 1\nacepted: []\n":           {`:2:1: unknown key "acepted"`, "did you mean accepted?"},
 		"version: 1\nversion: 1\n":            {`"version"`},
 		"- 1\n":                               {"want keys and values: version, accepted"},
-		"version: 1\naccepted:\n- key: [1]\n": {":3:8: accepted[0].key: want a text"},
+		"version: 1\naccepted:\n- key: [1]\n": {":3:8: accepted[0].key: want a string"},
 		"version: 1\naccepted:\n- key: abcdefgh\n  untli: 2030-01-01\n- until: soon\n": {
 			`:4:3: accepted[0]: unknown key "untli"`, "did you mean until?",
 			`:5:10: accepted[1].until: invalid date "soon": want the last day, such as 2027-03-31`,
@@ -64,7 +64,7 @@ func TestAcceptedMistakes(t *testing.T) {
 }
 
 // FuzzParseAccepted checks that a file is either rejected with a reason, or
-// parsed into entries whose values all occur in the text.
+// parsed into entries whose values all occur in the file.
 func FuzzParseAccepted(f *testing.F) {
 	f.Add("version: 1\naccepted:\n- { key: abcdefgh, reason: r, owner: o, until: 2030-01-01 }\n- { held: A.b, until: " +
 		"2030-12-31 }\n")

@@ -78,7 +78,7 @@ type Config struct {
 
 // App is the app to watch.
 type App struct {
-	// Package is the application id, such as com.shop; empty if only processes
+	// Package is the application ID, such as com.shop; empty if only processes
 	// are named.
 	Package string
 	// Processes lists names of processes, or name prefixes followed by a star.
@@ -215,7 +215,7 @@ type Diagnose struct {
 	// Logcat determines what is kept of the device's log: app (the app's lines
 	// and the system's lines about it), all or none.
 	Logcat string
-	// Texts is "hidden" or "shown". With "hidden", each text of the app is
+	// Texts is "hidden" or "shown". With "hidden", each string of the app is
 	// replaced by a hash.
 	Texts string
 	// Steps maps each kind of recipe (java, native, gpu, thread, unknown, or
@@ -260,7 +260,8 @@ const (
 	DefaultLimit           = 30 * time.Second // of a step
 )
 
-// TextsShown is the value of diagnose.texts that shows texts.
+// TextsShown is the value of diagnose.texts with which reports show strings of
+// the app.
 const TextsShown = "shown"
 
 // The names of the policies.

@@ -73,7 +73,7 @@ func checkOutside(t *testing.T, p Problem) {
 	}
 }
 
-// unseen reports whether a multi-line text contains control characters or
+// unseen reports whether a multi-line string contains control characters or
 // invisible characters.
 func unseen(text string) bool {
 	return !utf8.ValidString(text) ||
@@ -160,7 +160,7 @@ func checkTests(t *testing.T, w Workload) {
 }
 
 // checkGate checks that every rule of the gate can be applied, that each part
-// of a subject is compared only once, and that no text can break a line or an
+// of a subject is compared only once, and that no string can break a line or an
 // HTML comment.
 func checkGate(t *testing.T, c *Config) {
 	t.Helper()

@@ -7,7 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// An empty text is not accepted for any key, not even from a variable. The
+// An empty string is not accepted for any key, not even from a variable. The
 // exceptions are the arguments of a program and the entries of lists that may
 // be empty.
 func TestNoKeyAcceptsEmptyText(t *testing.T) {

@@ -10,13 +10,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Requirements is the section gate: the rules that a run must satisfy to pass.
+// Requirements is the gate section of the configuration: the rules that a run
+// must satisfy to pass.
 type Requirements struct {
 	// Informational means that failing rules are reported but do not fail the
 	// run.
 	Informational bool
-	// Confirm is how often a failing run is repeated: 0 or 1. With 1, only
-	// findings that both runs have in common fail the gate.
+	// Confirm is the number of times that a failing run is repeated: 0 or 1.
+	// With 1, only findings that both runs have in common fail the gate.
 	Confirm int
 	// AbortOnFail means that a run ends as soon as a rule fails.
 	AbortOnFail bool
@@ -30,20 +31,22 @@ type Requirements struct {
 	Rules []gate.Rule
 }
 
-// BaselineSource is the section baseline: the earlier runs that a run is
-// compared with.
+// BaselineSource is the baseline section of the configuration: the earlier runs
+// that a run is compared with.
 type BaselineSource struct {
 	// Store is the address of the baseline, such as file:leak-baseline.json; it
 	// is empty if there is none.
 	Store string
-	// Window is how many good runs of each subject the baseline keeps.
+	// Window is the number of good runs that the baseline keeps for each
+	// subject.
 	Window int
 	// Match lists the optional parts of a subject that must match; it is a
 	// subset of [gate.MatchAll].
 	Match []string
 }
 
-// GitHub is the section github: what is published on a pull request.
+// GitHub is the github section of the configuration: what is published on a
+// pull request.
 type GitHub struct {
 	// CommentKey distinguishes the comments of several gates on one pull
 	// request; if it is empty, the app's package name is used.
@@ -70,8 +73,8 @@ const (
 	commentKeyText    = `^[A-Za-z0-9._-]{1,60}$`
 	// ruleText is the form of every rule: [SUBJECT] OPERATOR VALUE.
 	ruleText = `^[^=!<>]*([=!]=|[<>]=?)[^=!<>]+$`
-	// storeText matches the scheme of an address and the text after it; for
-	// git, a path follows the branch.
+	// storeText matches the scheme of an address and what follows it; for git,
+	// a path follows the branch.
 	storeText = `^((file|artifact|command):(.|\n)*\S|git:[^#]*[^#\s][^#]*#(.|\n)*\S)`
 )
 
@@ -122,7 +125,7 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 		"a comparison with a number", `["== 0"]`},
 }
 
-// gateKey describes the section gate.
+// gateKey describes the gate section.
 func gateKey(c *Config) key {
 	keys := []key{
 		value("informational", &c.Gate.Informational, switchKind).
@@ -144,7 +147,7 @@ func gateKey(c *Config) key {
 		hidden: func() bool { return !c.gated }, unset: "no rules are applied"}
 }
 
-// baselineKey describes the section baseline.
+// baselineKey describes the baseline section.
 func baselineKey(c *Config) key {
 	b := &c.Baseline
 	keys := []key{
@@ -164,7 +167,7 @@ func baselineKey(c *Config) key {
 		hidden: func() bool { return !c.gated }, unset: "the run is not compared with earlier ones"}
 }
 
-// githubKey describes the section github.
+// githubKey describes the github section.
 func githubKey(g *GitHub) key {
 	return key{name: "github", about: "What is published on a pull request.", keys: []key{
 		{name: "comment", about: "The comment on the pull request.", keys: []key{
@@ -206,7 +209,7 @@ func rulesKey(into *[]gate.Rule, path string) key {
 		}}.document(said.about, said.example)
 }
 
-// rulesOf returns the texts of the rules with a path.
+// rulesOf returns the rules with the given path as strings.
 func rulesOf(rules []gate.Rule, path string) []string {
 	var out []string
 	for _, r := range rules {
@@ -218,7 +221,7 @@ func rulesOf(rules []gate.Rule, path string) []string {
 }
 
 // withRules replaces the rules with a path and keeps the order of the paths. It
-// skips invalid texts, which the reader has already rejected.
+// skips invalid rules, which the reader has already rejected.
 func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 	out := slices.DeleteFunc(slices.Clone(rules), func(r gate.Rule) bool { return r.Path == path })
 	for _, text := range texts {
@@ -235,7 +238,7 @@ func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 	return out
 }
 
-// rule parses the text of a rule with the given path.
+// rule returns a parser of rules with the given path.
 func rule(path string) parser[string] {
 	return func(text string) (string, *fault) {
 		if len(text) > longestRule {
@@ -254,7 +257,7 @@ func rule(path string) parser[string] {
 var stores = []string{"file", "git", "artifact", "command"}
 
 // storeAddress checks that the address of a baseline begins with a known scheme
-// and that some text follows; the store checks that text.
+// and that something follows it, which the store checks.
 func storeAddress(text string) (string, *fault) {
 	if _, f := hostPath(text); f != nil && strings.TrimSpace(text) != "" {
 		return "", f
@@ -281,7 +284,7 @@ func storeAddress(text string) (string, *fault) {
 	return text, nil
 }
 
-// suggestStore suggests an address for a text without a known scheme, or
+// suggestStore suggests an address for a value without a known scheme, or
 // returns "" if it has no suggestion.
 func suggestStore(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")

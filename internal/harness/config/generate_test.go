@@ -60,7 +60,7 @@ func (w *writer) list(texts []string) string {
 	return "[" + strings.Join(out, pick(w, ",", ", ", " ,  ")) + "]"
 }
 
-// entry is a key with either a text or further entries.
+// entry is a key with either a string or further entries.
 type entry struct {
 	name  string
 	text  string
@@ -110,7 +110,7 @@ func (w *writer) random() (Config, string) {
 	return c, w.text(top)
 }
 
-// text returns the text of a file with the given entries.
+// text returns the content of a file with the given entries.
 func (w *writer) text(top []entry) string {
 	w.b.Reset()
 	w.mapping(top, "", false)
@@ -340,7 +340,7 @@ var someRules = []struct {
 	{"leak.creep", []string{"== 0", "< 10"}, []string{"== 0"}},
 }
 
-// gate returns the entry of the section gate.
+// gate returns the entry of the gate section.
 func (w *writer) gate(c *Config) []entry {
 	c.gated = true
 	c.Gate.Informational, c.Gate.Confirm = w.maybe(), w.rng.IntN(2)
@@ -376,7 +376,7 @@ func (w *writer) gate(c *Config) []entry {
 	return out
 }
 
-// baseline returns the entry of the section baseline.
+// baseline returns the entry of the baseline section.
 func (w *writer) baseline(c *Config) []entry {
 	c.gated = true
 	c.Baseline.Window = 1 + w.rng.IntN(100)
@@ -398,7 +398,7 @@ func (w *writer) baseline(c *Config) []entry {
 	return out
 }
 
-// github returns the entry of the section github.
+// github returns the entry of the github section.
 func (w *writer) github(g *GitHub) entry {
 	g.Check, g.SARIF, g.Summary = w.maybe(), w.maybe(), w.maybe()
 	g.CommentWhen = pick(w, "always", "changed", "failed", "changed || failed", "never")
@@ -414,7 +414,7 @@ func (w *writer) github(g *GitHub) entry {
 	}}
 }
 
-// diagnose returns the entry of the section diagnose.
+// diagnose returns the entry of the diagnose section.
 func (w *writer) diagnose(d *Diagnose) []entry {
 	d.Dump, d.Keep = pick(w, "on_leak", "at_end", "at_marks"), pick(w, "stripped", "raw", "none")
 	d.Logcat = pick(w, DefaultLogcat, "all", "none")

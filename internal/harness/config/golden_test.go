@@ -19,7 +19,7 @@ func environment(name string) (string, bool) {
 	return v, ok
 }
 
-// golden compares a text with the expected text in a file.
+// golden compares a string with the expected content of a file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// hostileTexts are hostile values for a text of the file.
+// hostileTexts are hostile values for a string in the file.
 var hostileTexts = []string{
 	"com.x;reboot", "$(id)", "`id`", "a\nb: c", "a\r\nb", "a\tb", "\x1b[2J\x1b]0;x\x07", "\x00", "\x7f", "\u0085",
 	"\u009b31m", "\u00a0",
@@ -32,8 +32,8 @@ func inDoubleQuotes(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// places are the places in a file where a text may be; %s stands for the text
-// in quotes.
+// places are the positions in a file where a string may be; %s stands for the
+// quoted string.
 var places = map[string]string{
 	"version": "version: %s\napp: { package: com.shop }\nworkload: none\nduration: 1h\n",
 	"package": "version: 1\napp: { package: %s }\nworkload: none\nduration: 1h\n",
@@ -93,9 +93,9 @@ var places = map[string]string{
 	"a reason":          "version: 1\napp: { package: \"${NONE:?%s}\" }\nworkload: none\nduration: 1h\n",
 }
 
-// Any text in any place is either rejected with a printable message, or
-// accepted unchanged and written in a form that yields the same text when it is
-// parsed.
+// Any string at any position is either rejected with a printable message, or
+// accepted unchanged and written in a form that yields the same string when it
+// is parsed.
 func TestHostileTexts(t *testing.T) {
 	accepted := 0
 	for name, place := range places {

@@ -66,8 +66,8 @@ func component(text string) (string, *fault) {
 	return text, nil
 }
 
-// className parses one entry of the runner's argument `class`, a list separated
-// by commas.
+// className parses one entry of the runner's `class` argument, whose entries
+// are separated by commas.
 func className(text string) (string, *fault) {
 	if strings.Contains(text, ",") {
 		return "", &fault{message: quoted(text) + " has a comma: write each class as a separate entry", part: ","}
@@ -78,7 +78,7 @@ func className(text string) (string, *fault) {
 	return line(text)
 }
 
-// expression parses a regular expression.
+// expression checks a regular expression and returns it unchanged.
 func expression(text string) (string, *fault) {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -119,7 +119,7 @@ func instrumentKey(into **Instrument) key {
 		classes,
 		argumentsKey(&i.Arguments),
 		optional("delay_after_test", &i.DelayAfterTest, delayKind, "10s, or more on a device with a faster clock").
-			document("The time after each test in which it is checked (delay_msec).", "15s"),
+			document("The pause after each test, in which the test is checked (delay_msec).", "15s"),
 	}
 	const instead = "write the runner, such as com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 	return key{
@@ -136,7 +136,7 @@ func instrumentKey(into **Instrument) key {
 		}}
 }
 
-// demanding returns a reader of a mapping in which the given key is required.
+// demanding reads a mapping in which the given key is required.
 func (w *walker) demanding(at place, keys []key, name, instead string) {
 	pairs, ok := w.pairsOf(at)
 	if !ok {
@@ -151,7 +151,8 @@ func (w *walker) demanding(at place, keys []key, name, instead string) {
 // argumentsKey describes the arguments of the runner, by name.
 func argumentsKey(into *map[string]string) key {
 	return key{
-		name: "arguments", holds: manyPairs, form: form{says: "a mapping of names to texts, at most 100", plain: true},
+		name: "arguments", holds: manyPairs,
+		form:  form{says: "a mapping of names to strings, at most 100", plain: true},
 		pairs: func() map[string]string { return *into },
 		read: func(w *walker, at place) {
 			pairs, ok := w.pairsOf(at)
@@ -210,8 +211,8 @@ func windowsKey(into **Windows) key {
 	}
 	keys := []key{
 		optional("begin", &v.Begin, regexpKind, "").
-			document("Matches the line at which a test begins. The group `name`, or the first group, is its name. "+
-				"Required.",
+			document("Matches the line at which a test begins. The group `name`, or the first group, is the name "+
+				"of the test. Required.",
 				`BEGIN (?P<name>.+)`),
 		optional("end", &v.End, regexpKind, "").
 			document("Matches the line at which a test ends. The group `name` identifies the test, the group "+

@@ -52,8 +52,8 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// referenceText matches a text that contains a reference or an escaped dollar
-// sign. A schema cannot know the value of such a text.
+// referenceText matches a string that contains a reference or an escaped dollar
+// sign. A schema cannot know the value of such a string.
 const referenceText = `\$(\$|\{[A-Za-z_][A-Za-z0-9_]*(:[-?][^}]*)?\})`
 
 // JSONSchema returns the JSON Schema of the file, draft 2020-12, derived from
@@ -270,7 +270,7 @@ func (k key) annotations() object {
 	return append(o, member{"examples", []any{k.json(k.example)}})
 }
 
-// alternatives returns the possible forms of a single value, including a text
+// alternatives returns the possible forms of a single value, including a string
 // that contains a reference.
 func (f form) alternatives() []object {
 	out := slices.Clone(f.accepts)

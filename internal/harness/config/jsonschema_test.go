@@ -82,7 +82,7 @@ func plainValue(v any) any {
 		}
 		return out
 	case time.Time:
-		// Editors have no date type: they parse a date as text.
+		// Editors have no date type: they parse a date as a string.
 		if v.Equal(v.Truncate(24 * time.Hour)) {
 			return v.Format(time.DateOnly)
 		}
@@ -106,7 +106,7 @@ var readerOnly = []struct {
 }{
 	{regexp.MustCompile(`a second document`), "an editor validates each document of a file separately"},
 	{regexp.MustCompile(`duplicate key`),
-		"an editor's YAML parser rejects duplicate keys, a schema sees only one of them"},
+		"an editor's YAML parser rejects duplicate keys; a schema sees only one of them"},
 	{regexp.MustCompile(`^a tag such as`), "a schema sees the value, not its tag"},
 	{regexp.MustCompile(`is not a regular expression`),
 		"a schema cannot compile a regular expression of another dialect"},
@@ -115,13 +115,13 @@ var readerOnly = []struct {
 	{regexp.MustCompile(`<<`), "merges are resolved before a schema sees the file"},
 	{regexp.MustCompile(`nested more than|^a key must be a word`), "a schema does not check values that no key of the file uses"},
 	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema has no environment"},
-	{regexp.MustCompile(`is in the list twice`), "entries are compared as texts, but for a schema 1 and 1.0 are equal"},
+	{regexp.MustCompile(`is in the list twice`), "entries are compared as strings, but for a schema 1 and 1.0 are equal"},
 	{regexp.MustCompile(`serials names only|only \d|is the name of two steps`),
 		"a schema cannot compare two values of a file"},
 	{regexp.MustCompile(`^is "[^"]*[a-zµμ%B]+", but must be`),
 		"a schema cannot parse a quantity with a unit, so its range is unknown"},
 	{regexp.MustCompile(`^is "\+?[0-9._]+", but must be`),
-		"a schema sees a text, so the range is unknown"},
+		"a schema sees a string, so the range is unknown"},
 	{regexp.MustCompile(`is not a (whole )?number|is not a percentage|is "[^"]*", but the only version of this file`),
 		"YAML has many notations for a number; a schema sees only the number"},
 	{regexp.MustCompile(`has .* as character|begins with a hyphen|begins or ends with a space`),
@@ -154,8 +154,8 @@ func reasonFor(p Problem) string {
 	return ""
 }
 
-// agreement compares the reader and the schema on one text. The schema must
-// accept every text that the reader accepts. It must also reject every text
+// agreement compares the reader and the schema on one file. The schema must
+// accept every file that the reader accepts. It must also reject every file
 // that the reader rejects, unless each problem in it has a reason why a schema
 // cannot reject it.
 func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv func(string) (string, bool),

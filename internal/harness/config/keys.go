@@ -21,8 +21,8 @@ type key struct {
 	form  form   // form of the value, or of each entry of a list
 	is    traits // rules for a list
 	// shown returns the value in the Config for which the table was made: all
-	// texts of a list, the single text of a value, or nothing if there is no
-	// value.
+	// strings of a list, the single string of a value, or nothing if there is
+	// no value.
 	shown func() []string
 	// hidden reports whether the mapping is absent; if hidden is nil, the
 	// mapping is always present. If unset is set, a comment is written in place
@@ -108,8 +108,8 @@ func schema(c *Config) []key {
 	one := "1"
 	processes := listed("processes", &c.App.Processes, processKind, distinct,
 		list(&c.App.Processes, processPattern, distinct)).
-		document("The processes to watch. Default: all processes of the package, whose names are that of the "+
-			"package, alone or followed by a colon.",
+		document("The processes to watch. Default: all processes of the package: those named like the package, "+
+			"or like the package followed by a colon and a suffix.",
 			`["com.shop", "com.shop:*"]`)
 	processes.unset = "all processes of the package"
 	return []key{
@@ -160,7 +160,7 @@ func schema(c *Config) []key {
 				document("end judges by the verdict at the end of the run; live fails a run in which a process ever "+
 					"reached LEAKING.", "live"),
 			optional("must_see", &c.Detect.MustSee, rateKind,
-				"a pass can miss leaks below the rate that its text states").
+				"a pass can miss leaks below the rate that its message states").
 				document("The slowest leak that a pass must rule out: a process that could hide such a leak is "+
 					"inconclusive.", "50MB/h"),
 		}},
@@ -177,7 +177,7 @@ func schema(c *Config) []key {
 				document("The minimum time between two diagnoses of one process, in device time.", "1h"),
 			value("keep", &c.Diagnose.Keep, words("stripped", "raw", "none")).
 				document("The form in which a heap dump is kept after its analysis; stripped removes the contents of "+
-					"primitive arrays, and with them all texts.", "none"),
+					"primitive arrays, and with them all strings.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
 				document("When a garbage collection is forced and the remaining objects are counted; auto does it at "+
 					"marks between two loops, at most every 10 s, in runs under 2 h, in runs without a duration, and "+
@@ -186,7 +186,7 @@ func schema(c *Config) []key {
 				document("Which part of the device's log is kept: app keeps the lines of the app and what the "+
 					"system logs about it; all also keeps the lines of all other apps.", "none"),
 			value("texts", &c.Diagnose.Texts, words(DefaultTexts, TextsShown)).
-				document("Whether reports show texts of the app, which may be personal: keys of maps, names of "+
+				document("Whether reports show strings of the app, which may be personal: keys of maps, names of "+
 					"threads, titles. If hidden, each is replaced with a short hash.", "shown"),
 			stepsKey(&c.Diagnose.Steps),
 		}},
@@ -209,8 +209,8 @@ func schema(c *Config) []key {
 func durationKey(c *Config) key {
 	both := span{c.Duration, c.LongestDuration}
 	k := optional("duration", &both, spanKind, "the run ends with its workload").
-		document("The maximum duration of the run. With 12m..30m it ends after 12m, or, if a suspected "+
-			"leak is undecided then, by 30m. Required with the workload none.", "8h")
+		document("The maximum duration of the run. With 12m..30m it ends after 12m or, if a suspected "+
+			"leak is still undecided at that time, by 30m. Required with the workload none.", "8h")
 	read, shown := k.read, k.shown
 	k.read = func(w *walker, at place) {
 		read(w, at)
@@ -293,8 +293,8 @@ func workload(keys []key) reader {
 	}
 }
 
-// exactlyOne rejects a workload without a kind, and every kind after the first
-// one.
+// exactlyOne rejects a workload without any of the keys, and every key after
+// the first one.
 func (w *walker) exactlyOne(at place, keys []key) {
 	if resolved(at.node).Kind != yaml.MappingNode {
 		return

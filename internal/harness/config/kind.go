@@ -19,16 +19,16 @@ type kind[T any] struct {
 // form describes the values of a kind.
 type form struct {
 	says string // a short description with the range, for users
-	// accepts lists the alternatives of JSON Schema, in addition to a text with
-	// a reference. They accept everything that the parser accepts, so an editor
-	// never marks a valid file as invalid.
+	// accepts lists the alternatives of JSON Schema, in addition to a string
+	// with a reference. They accept everything that the parser accepts, so an
+	// editor never marks a valid file as invalid.
 	accepts []object
-	// plain reports whether the text needs no quotes, because it is not free
+	// plain reports whether values need no quotes, because they are not free
 	// text.
 	plain bool
 }
 
-// These are patterns of texts for JSON Schema. They use only syntax that
+// These are patterns for strings in JSON Schema. They use only syntax that
 // ECMA-262 and Go share.
 const (
 	digitsPattern   = `^\+?(0|[1-9][0-9]*(_[0-9]+)*)$`
@@ -231,12 +231,13 @@ func truth(text string) (bool, *fault) {
 
 func positive[T int64 | float64 | time.Duration](v T) bool { return v > 0 }
 
-// numberBetween returns a number greater than low and at most high.
+// numberBetween returns the schema of a number greater than low and at most
+// high.
 func numberBetween(low, high float64) object {
 	return object{{"type", "number"}, {"exclusiveMinimum", low}, {"maximum", high}}
 }
 
-// percentKind returns a percentage greater than 0.
+// percentKind returns the kind of a percentage greater than 0, up to a maximum.
 func percentKind(most float64) kind[float64] {
 	says := fmt.Sprintf("more than 0%% and at most %.0f%%", most)
 	return kind[float64]{
@@ -246,7 +247,7 @@ func percentKind(most float64) kind[float64] {
 	}
 }
 
-// count returns a whole number between two limits.
+// count returns the kind of a whole number between two limits.
 func count(low, high int64) kind[int] {
 	parse := restrict(whole, func(n int64) bool { return n >= low && n <= high },
 		fmt.Sprintf("from %d to %d", low, high))
@@ -262,7 +263,7 @@ func count(low, high int64) kind[int] {
 	}
 }
 
-// words returns a kind with a few allowed words.
+// words returns a kind that allows only the given words.
 func words(of ...string) kind[string] {
 	return kind[string]{oneOf(of...), same, form{enumerated(of, "or"), []object{{{"enum", of}}}, true}}
 }

@@ -115,7 +115,7 @@ const StandInVariable = variablePrefix + "STAND_IN"
 // Variables returns a map from the path of each key that can be set by an
 // environment variable to the name of that variable. Three keys have no
 // variable: the version of the file format, the steps, and the arguments of
-// instrumented tests, which do not fit in one text.
+// instrumented tests, which do not fit in one string.
 func Variables() map[string]string {
 	out := map[string]string{}
 	for _, l := range knownLeaves() {
@@ -127,8 +127,8 @@ func Variables() map[string]string {
 }
 
 // environmentLayer returns a layer with the variables that are set and not
-// empty. Empty variables are ignored because CI systems pass an empty text for
-// an unset input.
+// empty. Empty variables are ignored because CI systems pass an empty string
+// for an unset input.
 func environmentLayer(getenv func(string) (string, bool)) *layer {
 	l := &layer{kind: Environment, root: newMapping(), said: map[string]string{}}
 	for _, leaf := range knownLeaves() {
@@ -232,7 +232,7 @@ func newList(texts []string) *yaml.Node {
 // this.
 var listStart = regexp.MustCompile(`^\[\s*["\]]`)
 
-// entries splits the text of a variable for a list. The text consists of
+// entries splits the value of a variable for a list. The value consists of
 // comma-separated names. It may also be a JSON list, in case entries contain
 // commas or spaces.
 func entries(text string) ([]string, *fault) {
@@ -246,7 +246,7 @@ func entries(text string) ([]string, *fault) {
 	if json.Unmarshal([]byte(text), &list) != nil {
 		return nil,
 			&fault{
-				message: quoted(text) + ` is not a list: write comma-separated entries, or texts as in ["a", "b, c"]`,
+				message: quoted(text) + ` is not a list: write comma-separated entries, or strings as in ["a", "b, c"]`,
 			}
 	}
 	return list, nil

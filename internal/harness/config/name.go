@@ -43,7 +43,7 @@ func spelled(marks string) string {
 
 var packagePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`)
 
-// packageName parses an application id: two or more parts separated by dots,
+// packageName parses an application ID: two or more parts separated by dots,
 // each a letter followed by letters, digits and underscores (AOSP
 // FrameworkParsingPackageUtils.java, validateName).
 func packageName(text string) (string, *fault) {
@@ -101,8 +101,8 @@ func serial(text string) (string, *fault) {
 	return text, nil
 }
 
-// line parses the text of a command. Any text is allowed that can be passed to
-// a system call.
+// line parses a command line. Any string is allowed that can be passed to a
+// system call.
 func line(text string) (string, *fault) {
 	switch {
 	case strings.TrimSpace(text) == "":

@@ -161,8 +161,8 @@ func (c *Config) listReference(path string, i int) (string, bool) {
 	return text + []string{"", ":*"}[min(i, 1)], ok
 }
 
-// yamlReference writes a text with references, which are resolved when the text
-// is parsed again.
+// yamlReference writes a string with references, which are resolved when the
+// string is parsed again.
 func yamlReference(written string) string { return text.Quote(written, len(written)) }
 
 // texts returns the result of shown, or nil if shown is nil.
@@ -194,8 +194,8 @@ func (k key) json(text string) any {
 	return text
 }
 
-// Starter returns an initial file for an application id. Its comments describe
-// what can be set. It returns an error if the application id is invalid.
+// Starter returns an initial file for an application ID. Its comments describe
+// what can be set. It returns an error if the application ID is invalid.
 func Starter(pkg string) ([]byte, error) {
 	if _, f := packageName(pkg); f != nil {
 		return nil, fmt.Errorf("%s", text.Escape(f.message))
@@ -233,7 +233,7 @@ duration: 8h
 # sample: { normal: 30s, suspicious: 15s, leaking: 1m, detail: 30s, max_system_server: 25%%, max_app: 5%% }
 
 # When a heap dump is taken (on_leak, at_end of the run or at_marks), the minimum time
-# between two, and what is kept: stripped of its texts, raw or none.
+# between two, and what is kept: stripped of its strings, raw or none.
 # diagnose: { dump: on_leak, cooldown: 30m, keep: stripped }
 
 # The rules that the run must satisfy, compared with earlier runs. By default: no new leak, no

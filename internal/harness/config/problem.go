@@ -29,7 +29,7 @@ type Problem struct {
 }
 
 // Error returns file:line:column, key, message and suggestion on one line,
-// followed by the excerpt on two more lines. The text is printable, whatever
+// followed by the excerpt on two more lines. The result is printable, whatever
 // the name and the content of the file are.
 func (p Problem) Error() string {
 	p = p.Printable()
@@ -52,8 +52,8 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Printable returns a copy of the problem in which all texts are printable. An
-// excerpt is always printable.
+// Printable returns a copy of the problem in which all strings are printable.
+// An excerpt is always printable.
 func (p Problem) Printable() Problem {
 	p.File, p.Path = text.Escape(p.File), text.Escape(p.Path)
 	p.Message, p.Suggestion = text.Escape(p.Message), text.Escape(p.Suggestion)

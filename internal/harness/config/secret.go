@@ -9,8 +9,8 @@ import (
 )
 
 // leastSecret is the minimum length in bytes of a variable's value that is
-// replaced in other texts. Shorter values are words such as 8h and true, which
-// occur everywhere.
+// replaced in other strings. Shorter values are words such as 8h and true,
+// which occur everywhere.
 const leastSecret = 6
 
 // secrets maps the value of a variable to the name of a variable with this
@@ -53,7 +53,7 @@ func isPublic(path string) bool {
 }
 
 // Redact replaces the values of variables that the file refers to with the
-// references. It is for texts such as an error about the use of the Config.
+// references. Use it for messages such as an error about the use of the Config.
 // Names of devices, packages and processes are kept.
 func (c *Config) Redact(text string) string { return c.secrets.redact(text) }
 

@@ -117,7 +117,7 @@ func (s source) parse() (*yaml.Node, *Problem) {
 }
 
 // decode reads one document. The library panics in states that it considers
-// impossible; such a panic is also reported as an error in the text.
+// impossible; such a panic is also reported as an error in the file.
 func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -136,8 +136,8 @@ func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
 
 var libraryError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
 
-// complaint splits an error of the library into its line and its text; the line
-// is 0 if the error does not contain one.
+// complaint splits an error of the library into its line and its message; the
+// line is 0 if the error does not contain one.
 func complaint(err error) (line int, text string) {
 	m := libraryError.FindStringSubmatch(err.Error())
 	line, _ = strconv.Atoi(m[1])
@@ -254,7 +254,7 @@ func explain(text, at string) string {
 	}
 	switch {
 	case strings.HasPrefix(text, "unknown anchor") && strings.HasPrefix(at, "*"):
-		return "no anchor with this name is defined above; put a text that begins with a star in quotes"
+		return "no anchor with this name is defined above; put a value that begins with a star in quotes"
 	case strings.Contains(text, "cannot start any token") && strings.HasPrefix(at, "\t"):
 		return "YAML does not allow tabs for indentation: use spaces"
 	case strings.Contains(text, "cannot start any token"):
@@ -273,7 +273,7 @@ func explain(text, at string) string {
 	case "exceeded max depth of 10000":
 		return tooDeep
 	case "did not find expected comment or line break":
-		return "a value that begins with > or | needs quotes, since YAML treats it as the start of a multi-line text"
+		return "a value that begins with > or | needs quotes, since YAML treats it as the start of a multi-line string"
 	case "could not find expected ':'":
 		return "a colon is missing after a key"
 	case "found unknown escape character":

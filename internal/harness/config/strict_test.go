@@ -15,8 +15,8 @@ import (
 )
 
 // fileForm describes the file for the library's own strict decoder, with every
-// value as text: it defines the names and structure of the keys, but not their
-// values.
+// value as a string: it defines the names and structure of the keys, but not
+// their values.
 type fileForm struct {
 	Version string
 	App     struct {
@@ -70,7 +70,7 @@ type fileForm struct {
 	}
 }
 
-// ruleForm is one text or a list of texts.
+// ruleForm is one string or a list of strings.
 type ruleForm []string
 
 func (f *ruleForm) UnmarshalYAML(n *yaml.Node) error {

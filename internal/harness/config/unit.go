@@ -62,8 +62,8 @@ var (
 	thousands  = regexp.MustCompile(`^[1-9][0-9]{0,2}([,. '][0-9]{3})+$`)
 )
 
-// suggestWhole suggests digits for texts such as 026, 200k and 200,000; it
-// returns "" for any other text.
+// suggestWhole suggests digits for values such as 026, 200k and 200,000; it
+// returns "" for any other value.
 func suggestWhole(text string) string {
 	if len(text) > longestNumber {
 		return ""
@@ -252,7 +252,7 @@ func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[t
 }
 
 // suggestDuration suggests "8h" for "8 hours"; it returns "" for any other
-// text.
+// value.
 func suggestDuration(text string) string {
 	m := durationWords.FindStringSubmatch(text)
 	if m == nil || len(text) > longestNumber {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A duration without days is parsed as by Go; the test adds the days itself.
+// A duration without days is parsed as in Go; the test adds the days itself.
 func TestDurationAgainstGo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	units := []string{"ns", "us", "µs", "μs", "ms", "s", "m", "h", "d"}

@@ -68,7 +68,7 @@ func (r reference) reason() string {
 	return text.Head(r.operand, longestReason)
 }
 
-// filled is a text in which the references are replaced.
+// filled is a string whose references have been replaced.
 type filled struct {
 	text  string
 	names []string // names of the variables

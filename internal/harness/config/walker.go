@@ -116,7 +116,7 @@ func (w *walker) walk(root *yaml.Node, layers []*layer, c *Config) {
 func (w *walker) refuse(at place, f *fault) { w.note(at, at.mark().Line, at.mark().Column, f) }
 
 // refuseValue records a problem with the value at a place. If the value is an
-// alias, it is written elsewhere.
+// alias, the problem is reported where the value is written.
 func (w *walker) refuseValue(at place, f *fault) {
 	n := resolved(at.node)
 	w.note(at, n.Line, n.Column, f)
@@ -206,7 +206,7 @@ func (w *walker) refuseTag(n *yaml.Node) {
 	f := &fault{message: "a tag such as !!str is not supported: write the value alone"}
 	if strings.HasPrefix(n.Tag, "!=") && n.Kind == yaml.ScalarNode {
 		text := strings.TrimSpace(n.Tag + " " + n.Value)
-		f = &fault{message: "a text that begins with ! needs quotes, since YAML treats it as a tag"}
+		f = &fault{message: "a value that begins with ! needs quotes, since YAML treats it as a tag"}
 		if plainRule.MatchString(text) {
 			f.suggestion = `"` + text + `"`
 		}
@@ -549,7 +549,7 @@ func pathOf(name, path string, keys []key) string {
 	return ""
 }
 
-// text returns the text of a single value in which variables are substituted.
+// text returns a single value as a string, with variables substituted.
 func (w *walker) text(at place) (filled, bool) {
 	n := resolved(at.node)
 	switch {
@@ -706,7 +706,7 @@ func (w *walker) tooLong(at place, most int) bool {
 	return n > most
 }
 
-// plainWords reports whether a text consists of words that have the same
+// plainWords reports whether a string consists of words that have the same
 // meaning in a list.
 func plainWords(text string) bool {
 	return text != "" && len(text) < 100 && !strings.ContainsFunc(text, func(r rune) bool {
