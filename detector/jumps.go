@@ -31,7 +31,7 @@ const (
 	// jumpSigmas is how many standard deviations of the last hour a jump must
 	// be above the floor, so that noise is not reported.
 	jumpSigmas = 6.0
-	// A jump has stayed if the level has not fallen back after jumpStays.
+	// A jump has stayed if at least half of its height remains after jumpStays.
 	jumpStays = 30 * time.Minute
 	// maxJumps bounds the list; the latest jumps are kept.
 	maxJumps = 16

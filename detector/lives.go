@@ -101,7 +101,8 @@ const (
 	// lifeLaunch minutes.
 	lifeSkip, lifeLaunch = 0.1, 15
 	// For lives of lateLife minutes and more, the part after lateSkip is judged
-	// as well; for lives of longLife minutes, only that part is judged.
+	// as well; for lives of longLife minutes and more, only that part is
+	// judged.
 	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
 	// latePace is the minimum pace of a later part, and warmPace the minimum
 	// pace of lives that warm up. Both must be reached with 95 % certainty.

@@ -237,9 +237,10 @@ func (a *aligned) raise(mb float64) {
 	a.sum += mb * float64(a.n)
 }
 
-// covered reports whether loops from one slot to another represent the stretch:
-// the loops cover at least half of the stretch, and end at most an eighth of
-// its length before its end or before the end of the workload.
+// covered reports whether loops from one slot to another represent the stretch.
+// The loops must cover at least half of the stretch. The last loop must end no
+// earlier than 5 min, or an eighth of the stretch if that is longer, before the
+// end of the stretch or of the workload.
 func (m *robustMachine) covered(from, to int) bool {
 	end := m.axis.closed
 	if m.workEnd > 0 {

@@ -223,6 +223,7 @@ type Jump struct {
 	At time.Duration
 	// Bytes is the height above the floor of the minutes before the jump.
 	Bytes int64
-	// Stayed reports whether the level did not fall back within half an hour.
+	// Stayed reports whether at least half of the height remained half an hour
+	// later.
 	Stayed bool
 }
