@@ -149,19 +149,19 @@ func sentenceFault(v detector.Verdict) error {
 	rises := v.RateKnown && v.RateLow > 0 && v.Growth >= 20*detector.MB
 	switch {
 	case rises && says("no sustained growth", "no growth in", "than noise", "nor has been flat"):
-		return fmt.Errorf("text denies the growth that the interval shows")
+		return fmt.Errorf("message denies the growth that the interval shows")
 	case v.Gate == detector.Pass && rises:
 		return fmt.Errorf("passes despite the growth that the interval shows")
 	case v.Gate == detector.Leak && v.RateKnown && v.RateLow <= 0 && !says("deaths from lack of memory"):
 		return fmt.Errorf("reports a leak although the interval includes zero")
 	case v.RateKnown && v.RateLow > 0 && says("MB/h (95 % interval -"):
-		return fmt.Errorf("text has a different interval")
+		return fmt.Errorf("message has a different interval")
 	case v.Gate == detector.Settled && !says("flat since", "went back"):
-		return fmt.Errorf("settled, but the text has no time")
+		return fmt.Errorf("settled, but the message has no time")
 	case v.Restarts > 0 && !says("restarted "):
-		return fmt.Errorf("text does not mention restarts")
+		return fmt.Errorf("message does not mention restarts")
 	case says("as no leak does", "tells", "watched "):
-		return fmt.Errorf("text uses outdated words")
+		return fmt.Errorf("message uses outdated words")
 	case v.Gate == detector.Pass && !says("or more would have been detected"):
 		return fmt.Errorf("passes without a detection limit")
 	}

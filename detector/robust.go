@@ -37,8 +37,8 @@ const (
 	// positions were searched.
 	keepSteps, threeStepsCost = 4.0, 3.0
 	// A curve that fits better does not matter if the t of the rise is at least
-	// steadyT and the pace of the last quarter is at least steadyPace of the
-	// pace of the second quarter.
+	// steadyT and the rise from the third quarter to the last is at least
+	// steadyPace of the rise from the first quarter to the second.
 	steadyT, steadyPace = 30.0, 0.85
 	// The end must be above every level from before the window by recordPart of
 	// the growth, and by recordSigmas times the earlier variation of the level.

@@ -130,8 +130,9 @@ func (m *robustMachine) judge() judgement {
 	return j
 }
 
-// judgeCollected judges the levels after forced collections. The same work
-// should leave the same memory, so the growth per loop counts, and twelve
+// judgeCollected judges the levels after forced collections, and returns false
+// if there are too few of them or they do not represent the stretch. The same
+// work should leave the same memory, so the growth per loop counts, and twelve
 // minutes can be enough. The first third is the warm-up.
 func (m *robustMachine) judgeCollected(j *judgement) bool {
 	a := &m.loops.after
@@ -240,8 +241,8 @@ func (m *robustMachine) gateOf(j *judgement) Gate {
 	return Pass
 }
 
-// gaveBack reports whether at least three quarters of the growth is gone at the
-// end.
+// gaveBack reports whether less than leastGrowth, or at most keptPart of the
+// growth, remains at the end.
 func (j *judgement) gaveBack() bool {
 	n := len(j.levels)
 	k := max(1, n/6)

@@ -99,9 +99,10 @@ func processNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// lastDumps returns the last summary or heap dump of each process of a run. A
-// run directory may come from an untrusted source, so names that point outside
-// the directory are ignored.
+// lastDumps returns the summary or heap dump of each process of a run: the one
+// from the end of the run if it exists, otherwise the last one. A run directory
+// may come from an untrusted source, so names that point outside the directory
+// are ignored.
 func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]string {
 	dumps, ends := map[string]string{}, map[string]bool{}
 	for _, d := range run.Diagnoses {
