@@ -73,7 +73,7 @@ var (
 	}
 )
 
-// rules returns the rules of Shark 2.14, changed by some of the differences.
+// rules are the rules of Shark 2.14, changed by some of the differences.
 type rules struct {
 	weakMaps, ends bool
 	// without lists the collections that are read like any other object.

@@ -18,7 +18,7 @@ type ride struct {
 	r     *rand.Rand
 	at    time.Duration
 	sigma float64
-	// jumps returns the transitions caused by jumps.
+	// jumps holds the transitions caused by jumps.
 	jumps []detector.Transition
 }
 

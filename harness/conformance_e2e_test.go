@@ -70,8 +70,8 @@ var newest = sync.OnceValues(func() (programs, error) {
 	return build(modfile)
 })
 
-// versions runs a test with each version of Ginkgo, on benches whose phones
-// make creates.
+// versions runs a test with each version of Ginkgo, on benches whose phones are
+// created by make.
 func versions(t *testing.T, do func(t *testing.T, with func(phones ...adbd.Phone) *bench)) {
 	for name, of := range map[string]func() (programs, error){"pinned": current, "newest": newest} {
 		t.Run(name, func(t *testing.T) {
@@ -88,8 +88,8 @@ func versions(t *testing.T, do func(t *testing.T, with func(phones ...adbd.Phone
 	}
 }
 
-// The newest Ginkgo runs a suite like the version in go.mod does, and its JUnit
-// report contains the entries.
+// The newest Ginkgo runs a suite the same way as the version in go.mod, and its
+// JUnit report contains the entries.
 func TestNewestGinkgo(t *testing.T) {
 	p, err := newest()
 	if err != nil {
@@ -577,8 +577,8 @@ func TestCrashes(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// If the heap of an app cannot be dumped, the check is inconclusive and shows
-// the counts and advice. In strict mode it fails.
+// If the heap of an app cannot be dumped, the check is inconclusive, and its
+// message contains the counts and advice. In strict mode it fails.
 func TestNotDebuggable(t *testing.T) {
 	o := cartOptions("S1")
 	o.Apps[0].Debuggable = false

@@ -14,9 +14,9 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// A suite with a spec of each kind runs in one process and in three. Only leaks
-// fail, with class, holder and trace. The names of the tests are the same as in
-// the suite without leakgate.
+// A suite with a spec of each kind runs in one process and in three. Only specs
+// that leak fail; their messages contain the class, holder and trace. The names
+// of the tests are the same as in the suite without leakgate.
 func TestSuiteIsChecked(t *testing.T) {
 	plain := testNames(newBench(t).run(t, child{scenario: "shop", args: []string{"--dry-run"}, plain: true}))
 	for name, args := range map[string][]string{"serial": nil, "3 processes": {"--procs=3"}} {

@@ -29,7 +29,8 @@ func ExampleEverySpec() {
 	// Output: ""
 }
 
-// Decorators are values: a suite may keep one for all specs that share a leak.
+// Decorators are values: a suite may use the same one for all specs that share
+// a leak.
 func ExampleLeaks_Known() {
 	leaks := harness.Watch("com.shop")
 	legacy := leaks.Known(harness.Key("32554831"), "SHOP-12: the SDK keeps its screens", "anna",

@@ -12,9 +12,9 @@ import (
 )
 
 // ForTest is [Watch] and [Leaks.Check] for a single test of go test. It starts
-// immediately and counts objects. When the test is over, ForTest fails it if it
-// left anything behind. Cleanups that were registered after ForTest run before
-// the check: register ForTest last, or call it after the app is set up.
+// immediately and counts objects. When the test is over, it fails if it left
+// anything behind. Cleanups that were registered after ForTest run before the
+// check: register ForTest last, or call it after the app is set up.
 //
 // The Expect of Gomega and the matchers of this package work without Ginkgo.
 func ForTest(t testing.TB, process string, opts ...any) *Leaks {

@@ -11,11 +11,12 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )
 
-// A suite runs against real Java virtual machines behind the real adb server. A
-// list that grows by one object per loop and 200 kB of native memory per loop
-// are found. A cache that fills up and an idle process pass, after fewer loops.
-// Such a virtual machine does not mark any object as destroyed, so its heap
-// cannot prove the absence of leaks; its check is inconclusive for that reason.
+// A suite runs against real Java virtual machines behind the real adb server.
+// It detects a list that grows by one object per loop, and native memory that
+// grows by 200 kB per loop. A cache that fills up and an idle process pass,
+// after fewer loops. Such a virtual machine does not mark any object as
+// destroyed, so its heap cannot prove the absence of leaks; its check is
+// inconclusive for that reason.
 func TestSuiteOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	for _, c := range []struct {

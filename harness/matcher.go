@@ -39,8 +39,8 @@ func (m *matcher[T]) Match(actual any) (bool, error) {
 	return ok, err
 }
 
-// askTime is the real-time limit for a function that is called by a matcher
-// that is not polled.
+// askTime bounds the real time of a function that a matcher calls itself
+// because Gomega does not poll it.
 const askTime = 30 * time.Second
 
 // valueOf returns the value to match. If the value is a function, valueOf

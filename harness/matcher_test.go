@@ -48,7 +48,8 @@ func TestMatchers(t *testing.T) {
 		m      types.GomegaMatcher
 		actual any
 		ok     bool
-		// text returns the message of the direction that fails, or the error.
+		// text is a part of the failure message of Should or ShouldNot,
+		// whichever fails, or of the error.
 		text  string
 		fails bool
 	}{

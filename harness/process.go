@@ -24,7 +24,7 @@ type ProcessState struct {
 	Device, Process string
 	PID             int
 	// State is the present state, Worst is the worst state so far, and Gate is
-	// the verdict if the run ended now.
+	// the verdict that would result if the run ended now.
 	State, Worst detector.State
 	Gate         detector.Gate
 	Kind         detector.LeakKind

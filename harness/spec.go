@@ -90,8 +90,8 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	s := &spec{name: report.FullText(), entered: map[*int]bool{}}
 	expected := l.expectedCheck(report)
 	if expected != nil {
-		// A turn is the use of a device, if the devices are already known. The
-		// decorator reports an error.
+		// Start the run first: until it has started, the devices are unknown
+		// and a turn has no serial. The decorator reports an error.
 		_ = h.Start(ctx, false)
 	}
 	began := time.Now()

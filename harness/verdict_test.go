@@ -122,12 +122,12 @@ func TestFailureText(t *testing.T) {
 		t.Errorf("%d lines, the last is %q", len(lines), last)
 	}
 	if len(e.Processes[0].Leaks[1].Trace) != 1000 || e.Processes[0].Leaks[1].Trace[shownTrace] != "leak 1, line 41" {
-		t.Error("shortening the text changed the trace of the entry")
+		t.Error("truncating the message changed the trace of the entry")
 	}
 	for n := range 200 {
 		text := strings.TrimSuffix(strings.Repeat("x\n", n), "\n")
 		if got := screen(text); strings.Count(got, "\n") > shownScreen || n <= shownScreen && got != text {
-			t.Errorf("text of %d lines was shortened to %q", n, got)
+			t.Errorf("string of %d lines was truncated to %q", n, got)
 		}
 	}
 	short := leakyEntry(1, 0)

@@ -238,8 +238,8 @@ func (l *Leaks) serve(parallelHost string) error {
 	return nil
 }
 
-// interrupted is the reason that Ginkgo reports for a suite that the user has
-// stopped (internal/interrupt_handler InterruptCauseSignal).
+// interruptedReason is the reason that Ginkgo reports for a suite that the user
+// has stopped (internal/interrupt_handler InterruptCauseSignal).
 const interruptedReason = "Interrupted by User"
 
 // skippedReason is the reason that Ginkgo reports for a suite that was skipped

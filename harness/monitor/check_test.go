@@ -77,7 +77,7 @@ func TestCheckOfHeaps(t *testing.T) {
 	})
 }
 
-// shop is a phone whose app has a screen of each kind.
+// shopOfScreens returns a phone whose app has a screen of each type.
 func shopOfScreens() *cabled {
 	o := rooted()
 	o.Serial = "S1"

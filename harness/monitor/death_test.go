@@ -133,7 +133,7 @@ func TestDeathsAroundDisconnects(t *testing.T) {
 }
 
 // A device has rebooted if its uptime is shorter than before, or shorter than
-// the absence of the process. If the device does not answer, no reboot is
+// the absence of the process. If the device does not respond, no reboot is
 // assumed.
 func TestRestartedSince(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -146,7 +146,7 @@ func TestRestartedSince(t *testing.T) {
 		"reboot with a longer uptime than before": {"100.00 9.0\n", 60 * time.Second, 5 * time.Minute, true},
 		"unknown time of the last reading":        {"40.00 9.0\n", 0, time.Minute, true},
 		"nothing":                                 {"", time.Hour, time.Hour, false},
-		"error text": {
+		"error message": {
 			"cat: /proc/uptime: Permission denied", time.Hour, time.Hour, false,
 		},
 	} {

@@ -143,8 +143,8 @@ func (q *deaths) readAll(ctx context.Context) {
 	}
 }
 
-// findLost checks once more which processes run: some may have died since their
-// latest sample, which can be a minute old.
+// findLost checks once more which processes are still running: some may have
+// died since their latest sample, which can be a minute old.
 func (q *deaths) findLost(ctx context.Context) {
 	if ctx.Err() != nil || !q.silence.available() {
 		return

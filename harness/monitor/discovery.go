@@ -13,10 +13,10 @@ import (
 
 const (
 	// probeWait is the real time for which a scan waits until the device has
-	// reported how each process can be read. Processes without an answer are
-	// then read from their status file, which every build allows, and are
-	// probed in the background. Otherwise a thousand processes, or an su that
-	// waits for a confirmation, would delay the first sample.
+	// reported how each process can be read. Processes that have not been
+	// probed by then are read from their status file, which every build allows,
+	// and are probed in the background. Otherwise a thousand processes, or an
+	// su that waits for a confirmation, would delay the first sample.
 	probeWait = time.Second
 	// probesPerTrip bounds the number of processes that one request probes, so
 	// that the first results arrive early.
@@ -224,7 +224,8 @@ func (d *discovery) restarted() {
 	}
 }
 
-// userChanged schedules a scan and probes every process again as another user.
+// userChanged schedules a scan and probes every process again, because the
+// shell now runs as another user.
 func (d *discovery) userChanged() {
 	d.probing.userChanged()
 	d.due = d.clock.now()

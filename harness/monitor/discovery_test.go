@@ -309,7 +309,7 @@ func TestRunDirectoryMovedBeforeDiagnosis(t *testing.T) {
 		if err := os.RemoveAll(o.Dir); err != nil {
 			t.Fatal(err)
 		}
-		// The run ends whether or not it gets an answer.
+		// The run ends whether or not it gets a response.
 		_, _ = w.Mark(t.Context(), "loop 1")
 		if r, err := w.Wait(); !errors.Is(err, os.ErrNotExist) || r.ExitCode != record.ExitUnwritten {
 			t.Errorf("exit %d: %v", r.ExitCode, err)

@@ -24,7 +24,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// hooked is a phone on which hook may replace the answer to a command.
+// hooked is a phone on which hook may replace the output of a command.
 type hooked struct {
 	*simulated
 	hook func(ctx context.Context, command string) (ends bool, err error)

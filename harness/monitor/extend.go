@@ -18,7 +18,7 @@ const (
 	decidedAfter = time.Minute
 )
 
-// extension extends a run while a process looks like a leak and is undecided.
+// extension extends a run while a process appears to leak but is undecided.
 type extension struct {
 	run *run
 	// extended is set once the run has been extended.
@@ -34,7 +34,7 @@ func (e *extension) longest() time.Duration {
 	return e.run.LongestDuration
 }
 
-// extend waits at the end of the duration while a process looks like a leak and
+// extend waits at the end of the duration while a process appears to leak but
 // is undecided. It waits at most until the longest duration.
 func (e *extension) extend(ctx context.Context) {
 	if e.longest() == 0 || !e.suspicious(ctx) {
@@ -74,7 +74,7 @@ func (e *extension) extends(ctx context.Context) bool {
 	return e.longest() > 0 && e.remaining() > 0 && e.suspicious(ctx)
 }
 
-// suspicious reports whether a process looks like a leak and is undecided. It
+// suspicious reports whether a process appears to leak but is undecided. It
 // records the first extension of the run.
 func (e *extension) suspicious(ctx context.Context) bool {
 	why, _ := e.suspicion(ctx)
@@ -84,8 +84,8 @@ func (e *extension) suspicious(ctx context.Context) bool {
 	return why != ""
 }
 
-// suspicion describes what looks like a leak and is undecided, or returns "" if
-// nothing does. It also reports whether a leak is proved.
+// suspicion describes a process that appears to leak but is undecided, or
+// returns "" if there is none. It also reports whether a leak is proved.
 func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	for _, s := range e.run.sessions {
 		text, leak := s.suspicion(ctx)

@@ -83,9 +83,9 @@ func (g *garbage) requestAt(mark string) {
 	}
 }
 
-// addMark counts a mark and reports whether it may begin a loop. It may if its
-// family is the first that occurred twice, or if no family has occurred twice
-// yet and its family is new.
+// addMark counts a mark and reports whether it may begin a loop. A mark may
+// begin a loop if its family is the first that occurred twice, or if no family
+// has occurred twice yet and its family is new.
 func (g *garbage) addMark(family string) bool {
 	switch {
 	case g.loopFamily != "":

@@ -160,7 +160,8 @@ func checkBudget(t *testing.T, r result) {
 	}
 }
 
-// Which marks may begin a loop, and which runs force collections by default.
+// Tests which marks may begin a loop, and which runs force collections by
+// default.
 func TestCollectRules(t *testing.T) {
 	var got []string
 	newLoops := func() *garbage { return &garbage{families: map[string]bool{}, latest: -1} }
@@ -197,8 +198,8 @@ func TestCollectRules(t *testing.T) {
 	}
 }
 
-// Readings out of turn replace those of the round. They stop when too many
-// slots are taken.
+// Readings out of turn replace those of the round, until too many slots are
+// taken.
 func TestRotationBorrow(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	r.Add(capture.Key{Name: "A"})

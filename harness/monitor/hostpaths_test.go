@@ -79,7 +79,7 @@ func TestResponsesRedactHostPaths(t *testing.T) {
 						t.Errorf("%s contains the path %d times", name, n)
 					}
 					if !bytes.Contains(text, []byte(c.says)) {
-						t.Errorf("%s does not say %q", name, c.says)
+						t.Errorf("%s does not contain %q", name, c.says)
 					}
 				}
 			})

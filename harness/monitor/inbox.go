@@ -161,7 +161,7 @@ func (b *inbox) keepFresh(ctx context.Context) {
 		b.mu.Lock()
 		for id := range b.taken {
 			now := time.Now()
-			_ = b.files.Chtimes(id+takenFile, now, now) // a missing file has been answered
+			_ = b.files.Chtimes(id+takenFile, now, now) // if the file is missing, its mark has been answered
 		}
 		b.mu.Unlock()
 	}

@@ -179,7 +179,7 @@ func TestHeadroomOfANewLife(t *testing.T) {
 	}
 }
 
-// A device that does not answer a headroom request is treated like a device
+// A device that does not respond to a headroom request is treated like a device
 // that does not respond at all: the run continues when it is back.
 func TestHeadroomOfDisconnectedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -111,8 +111,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// checkOver checks that a run that has ended still answers and that no call
-// blocks forever.
+// checkOver checks that the methods of a run that has ended still return and
+// that no call blocks forever.
 func checkOver(t *testing.T, w *LiveRun) {
 	t.Helper()
 	<-w.Done()
@@ -311,8 +311,8 @@ func TestWindowsAgree(t *testing.T) {
 	})
 }
 
-// judgeSpan judges the lines of a span as a separate run; the given number of
-// windows is used for its processes.
+// judgeSpan judges the lines of a window as a separate run. Like the run, it
+// multiplies the number of processes by the number of windows.
 func judgeSpan(t *testing.T, o Options, r result, x record.JudgedWindow, windows int) []record.Process {
 	t.Helper()
 	l, err := ledger.New(record.Header{Devices: []record.HeaderDevice{headerOf(o.Devices[0])}}, o.Policy)

@@ -235,7 +235,8 @@ func TestSnapshots(t *testing.T) {
 type waiting struct {
 	loops int
 	ended *time.Time
-	// between, if not nil, is called after each answer.
+	// between, if not nil, is called after each mark with the result of
+	// SendMark.
 	between func(loop int, missing []string, err error)
 }
 
@@ -332,8 +333,9 @@ func checkOrder(t *testing.T, r result, loops int) {
 	}
 }
 
-// With marks 3 s apart that do not wait, each mark has a dump or missing
-// evidence. The missing evidence determines the result if nothing else does.
+// With marks 3 s apart that do not wait, each mark has either a dump or an
+// event that reports the missing dump. Missing dumps determine the result if
+// nothing else does.
 func TestMarksWithoutWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),
@@ -511,7 +513,7 @@ func TestMostSimilar(t *testing.T) {
 }
 
 // The marks that a test on the device logs are set. Log lines from before the
-// run, with other tags or with other words are ignored.
+// run, with other tags or without a mark are ignored.
 func TestMarksInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return 10 + 3*n }), healthy("com.shop")))

@@ -152,8 +152,8 @@ func TestQuietTimeOfAppFoundLate(t *testing.T) {
 }
 
 // If no process is found, a caller that waits for a mark is notified in bounded
-// time, and missing dumps are recorded in the order of the marks. A phone that
-// runs the app is dumped nevertheless.
+// time, and missing dumps are recorded in the order of the marks. If the app is
+// running on only one of two phones, it is dumped there nevertheless.
 func TestMarkWithoutTheApp(t *testing.T) {
 	held := func(int) int { return 3 }
 	const says = "no process of the app was found"
@@ -261,8 +261,8 @@ func TestMarkDuringSlowScan(t *testing.T) {
 	}
 }
 
-// No mark waits for a process that has ended, and the dump of such a process is
-// not missing, because the scan for the mark did not find the process.
+// No mark waits for a process that has ended. The dump of such a process does
+// not count as missing, because the scan for the mark did not find the process.
 func TestMarkAfterOneProcessEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"),

@@ -27,9 +27,10 @@ var (
 	errWorkload = errors.New("workload is done")
 	// errDevices is the cause of the end of a run without remaining devices.
 	errDevices = errors.New("every device is lost")
-	// errDisk is the cause of the end of a run whose lines cannot be written.
+	// errFinished is the cause of the end of a run that was stopped by its
+	// caller.
 	errFinished = errors.New("run is finished")
-	// errDisk is the cause of the end of a run that cannot be written.
+	// errDisk is the cause of the end of a run whose lines cannot be written.
 	errDisk = errors.New("cannot write the run directory")
 )
 

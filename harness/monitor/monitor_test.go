@@ -426,7 +426,7 @@ func (w *watcher) Changed(device string, rows func() []Row) {
 	w.rows[device] = rows()
 }
 
-// A frozen process never answers dumpsys. The fast channel continues at its
+// A frozen process never responds to dumpsys. The fast channel continues at its
 // interval. The frozen process is reported and no longer read, while the other
 // process is still read.
 func TestRunHungDumpsysDelaysNothing(t *testing.T) {

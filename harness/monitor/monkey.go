@@ -153,13 +153,13 @@ func eventCount(line string) (int, bool) {
 const (
 	// retryInterval is the real time between two requests to a disconnected
 	// device; answerTimeout is the real time within which the device must
-	// answer.
+	// respond.
 	retryInterval = time.Second
 	answerTimeout = 10 * time.Second
 )
 
 // booted reports whether the device has finished booting. deadline is the real
-// time within which it must answer. A device that lacks the property counts as
+// time within which it must respond. A device that lacks the property counts as
 // booted.
 func booted(ctx context.Context, dev capture.Device, deadline time.Duration) bool {
 	a, err := shell.Ask(ctx, dev, deadline, "getprop sys.boot_completed")

@@ -21,7 +21,7 @@ type Options struct {
 	// Duration is the device time after which the run ends; 0 means no limit.
 	Duration time.Duration
 	// LongestDuration, if it exceeds Duration, is the device time up to which
-	// the run is extended while a process looks like a leak and is undecided. A
+	// the run is extended while a process appears to leak but is undecided. A
 	// workload that ends earlier is repeated.
 	LongestDuration time.Duration
 	// Workload exercises the app, and the run ends with it. It may be nil.

@@ -11,7 +11,7 @@ import (
 // port is the state that the parts of a session share: the record, the device
 // and its clock, the watched processes, and whether the device responds. Only
 // the session's goroutine uses it. Requests run in separate goroutines and
-// return their answers to the session's goroutine (see [send]).
+// return their results to the session's goroutine (see [send]).
 type port struct {
 	*journal
 	run   *run
@@ -42,8 +42,8 @@ type loop interface {
 	reprobe(p capture.Process)
 	// restarted handles a reboot. The device's clock has started again.
 	restarted(up time.Duration)
-	// userChanged discards the state that depends on the user as which the
-	// shell runs.
+	// userChanged discards the state that depends on the user that the shell
+	// runs as.
 	userChanged()
 }
 

@@ -33,7 +33,7 @@ func (q *probing) dropQueue() { q.queue = nil }
 // restarted discards the queue from before the reboot.
 func (q *probing) restarted() { q.queue, q.forget = nil, nil }
 
-// awaitAnswer waits for the request in flight and discards its answer.
+// awaitAnswer waits for the request in flight and discards its result.
 func (q *probing) awaitAnswer() {
 	if q.call.inFlight {
 		<-q.call.done
@@ -41,12 +41,13 @@ func (q *probing) awaitAnswer() {
 	}
 }
 
-// userChanged probes every process again as another user.
+// userChanged probes every process again, because the shell now runs as another
+// user.
 func (q *probing) userChanged() {
 	q.levels, q.renewed = capture.NewLevels(q.dev, q.dev.Facts), true
 }
 
-// probed is the answer to one request.
+// probed is the result of one request.
 type probed struct {
 	processes []capture.Process
 	probes    []capture.Probe
@@ -105,7 +106,7 @@ func (q *probing) missing(l *openScan) (n int) {
 }
 
 // provisionalProbe returns the probe result used for a process until the device
-// has answered: on every build the shell may read its status file.
+// has responded: on every build the shell may read its status file.
 func provisionalProbe() capture.Probe {
 	return capture.Probe{
 		Level:    capture.Level{Source: capture.Status},

@@ -117,8 +117,8 @@ func TestRunOneOfThreeDisconnected(t *testing.T) {
 	})
 }
 
-// A device that answers only pulse requests is queried at its interval and not
-// in a tight loop. Its fault is recorded once.
+// A device that responds only to pulse requests is queried at its interval and
+// not in a tight loop. Its fault is recorded once.
 func TestRunDeviceAnswersOnlyPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))

@@ -624,7 +624,7 @@ func TestResponseWithoutAFolder(t *testing.T) {
 }
 
 // If a breakdown is in flight when its process is suspended for a dump, it gets
-// no answer. The process is not reported as unresponsive.
+// no response. The process is not reported as unresponsive.
 func TestResponseInterruptsBreakdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := smallDumps(rooted())
@@ -650,8 +650,8 @@ func TestResponseInterruptsBreakdown(t *testing.T) {
 	})
 }
 
-// stopping is a phone whose process does not answer dumpsys while its heap is
-// dumped.
+// stopping is a phone whose process does not respond to dumpsys while its heap
+// is dumped.
 type stopping struct {
 	*cabled
 	at      sync.Mutex

@@ -24,7 +24,7 @@ const (
 
 // session watches one device. Each part of a session owns its state, and only
 // the session's goroutine uses the parts. Requests to the device run in
-// separate goroutines and return their answers to the session's goroutine.
+// separate goroutines and return their results to the session's goroutine.
 type session struct {
 	*port
 	sampling   *sampling
@@ -106,7 +106,7 @@ func (s *session) watch(ctx, user context.Context) {
 	s.end(ctx, responding, giveUp)
 }
 
-// takeNext waits for the next answer or wake-up and passes it to the part
+// takeNext waits for the next result or wake-up and passes it to the part
 // concerned. It returns false when ctx is done.
 func (s *session) takeNext(ctx, responding context.Context, wake <-chan time.Time) bool {
 	select {
@@ -248,7 +248,7 @@ func (s *session) userChanged() {
 
 // restarted implements loop. The time axis of the run continues at the time of
 // the host's clock, but never goes backward, because the clock of a host that
-// was suspended is late.
+// was suspended is behind.
 func (s *session) restarted(up time.Duration) {
 	latest := s.part.Seconds(s.part.Up())
 	e := record.Event{

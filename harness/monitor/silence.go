@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// minRetry is the real time before the first retry of a request without an
-	// answer. The pause doubles with each retry, up to maxRetry or half a
+	// minRetry is the real time before the first retry of a request without a
+	// response. The pause doubles with each retry, up to maxRetry or half a
 	// sampling interval.
 	minRetry = 250 * time.Millisecond
 	maxRetry = 10 * time.Second
@@ -62,7 +62,7 @@ func (q *silence) available() bool { return q.err == nil && !q.on() }
 // device that does not respond.
 func (q *silence) nextWake(now time.Duration) time.Duration {
 	if q.pulses.inFlight {
-		return now + scanInterval // the answer to the probe wakes the session
+		return now + scanInterval // the response to the probe wakes the session
 	}
 	return now + time.Duration(float64(q.outage.untilRetry(time.Now()))*q.clock.scale)
 }
@@ -78,8 +78,8 @@ func (q *silence) restarted(up time.Duration) {
 type retryState struct {
 	since, until time.Time
 	pause        time.Duration
-	// recorded is set once the record states that the device did not answer a
-	// pulse either.
+	// recorded is set once the record states that the device did not respond to
+	// a pulse either.
 	recorded bool
 	// stop ends the wait for the device's return.
 	stop context.CancelFunc
@@ -90,7 +90,7 @@ type retryState struct {
 // on reports whether the device does not respond.
 func (o *retryState) on() bool { return !o.since.IsZero() }
 
-// fail records a request without an answer and returns how long the device has
+// fail records a request without a response and returns how long the device has
 // not responded.
 func (o *retryState) fail(now time.Time, most time.Duration) time.Duration {
 	if !o.on() {
@@ -119,7 +119,7 @@ type resetter interface {
 	Reset(ctx context.Context) error
 }
 
-// requestFailed handles a request without an answer. From then on, only pulse
+// requestFailed handles a request without a response. From then on, only pulse
 // requests are sent to the device.
 func (q *silence) requestFailed(ctx context.Context, kind requestKind, err error) {
 	if ctx.Err() != nil {
@@ -136,8 +136,8 @@ func (q *silence) requestFailed(ctx context.Context, kind requestKind, err error
 	}
 }
 
-// roundFailed handles a failed round. A device that answers pulses while its
-// rounds fail for too long is treated like a disconnected device.
+// roundFailed handles a failed round. A device that responds to pulses while
+// its rounds fail for too long is treated like a disconnected device.
 func (q *silence) roundFailed(ctx context.Context, err error) {
 	if q.failing.IsZero() {
 		q.failing = time.Now()
@@ -163,7 +163,7 @@ func (q *silence) lostError(after time.Duration, err error) error {
 	return fmt.Errorf("device %s is lost, no answer for %v: %w", q.dev.Serial(), after.Round(time.Second), err)
 }
 
-// requestSucceeded handles a request that the device answered.
+// requestSucceeded handles a request to which the device responded.
 func (q *silence) requestSucceeded(kind requestKind) {
 	q.clearFault(kind)
 	q.answered()
@@ -223,7 +223,7 @@ func (q *silence) normalInterval() time.Duration {
 	return q.clock.real(q.sampleInterval)
 }
 
-// pulseDeadline returns the real time within which a device must answer a
+// pulseDeadline returns the real time within which a device must respond to a
 // pulse: a third of a sampling interval, because a phone that is out of memory
 // may take seconds for one command.
 func (q *silence) pulseDeadline() time.Duration {

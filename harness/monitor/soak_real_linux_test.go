@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/stall"
 )
 
-// newRealBench returns a phone behind the real adb server, whose time is
-// scaled.
+// newRealBench returns a phone whose time is scaled, behind the real adb
+// server.
 func newRealBench(t *testing.T, server *adbtest.Server, number int, scale float64) *bench {
 	t.Helper()
 	p, line := steadyPhone(androidsim.Options{Scale: scale, Seed: uint64(number)}), &adbd.Line{}

@@ -177,7 +177,7 @@ func (b *bench) torment(ctx context.Context, r *rand.Rand, unit time.Duration) {
 	}
 }
 
-// pause waits for the given time. It reports whether ctx is not done.
+// pause waits for the given time. It returns false if ctx is done first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

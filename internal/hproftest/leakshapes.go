@@ -92,7 +92,7 @@ var plainShapes = []leakShape{
 	}},
 }
 
-// collectionShapes returns the collections; Shark shows most of them without
+// collectionShapes are the collections; Shark shows most of them without
 // their internals.
 var collectionShapes = []leakShape{
 	{"ArrayList", false, func(s *scene, held Ref) Ref { return s.ArrayList(s.String("x"), 0, held).Ref }},
@@ -187,7 +187,7 @@ func (s *scene) iterableMap(class string, key, value Ref) Ref {
 	return s.New(s.Class(prefix+class), Fields{"mStart": first, "mEnd": last, "mSize": 2})
 }
 
-// contextShapes returns the components of apps and their wrappers.
+// contextShapes are the components of apps and their wrappers.
 var contextShapes = []leakShape{
 	{"activity", false, func(s *scene, held Ref) Ref {
 		r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),
@@ -293,7 +293,7 @@ func (s *scene) decorContext(a Activity, held Ref) Ref {
 		Fields{"mPhoneWindow": a.Window, "mBase": s.application(), "mTheme": held})
 }
 
-// fragmentShapes returns fragments of all kinds in all states.
+// fragmentShapes are fragments of all kinds in all states.
 var fragmentShapes = []leakShape{
 	{"android fragment", false,
 		func(s *scene, held Ref) Ref { return s.fragment(Fragment{Kind: Framework, Tag: "main"}, held) }},
@@ -338,7 +338,7 @@ func (s *scene) lifecycle(state string, held Ref) Ref {
 	return r
 }
 
-// viewShapes returns views in different states.
+// viewShapes are views in different states.
 var viewShapes = []leakShape{
 	{"attached view", false, func(s *scene, held Ref) Ref { return s.view(s.here().Content, s.here().Ref, held) }},
 	{"view of a destroyed activity", false,
@@ -417,7 +417,7 @@ func (s *scene) editor(view, held Ref) Ref {
 	return s.New(s.Class("android.widget.Editor"), Fields{"mTextView": view, "mUndoManager": held})
 }
 
-// windowShapes returns windows, dialogs and toasts.
+// windowShapes are windows, dialogs and toasts.
 var windowShapes = []leakShape{
 	{"window", false, func(s *scene, held Ref) Ref { return s.window(s.here().Ref, false, held) }},
 	{"destroyed window", true, func(s *scene, held Ref) Ref { return s.window(s.application(), true, held) }},
@@ -476,7 +476,7 @@ func (s *scene) toast(shown bool, view, held Ref) Ref {
 	return s.New(s.Class("android.widget.Toast"), Fields{"mContext": s.application(), "mTN": tn})
 }
 
-// loopShapes returns threads, queues and messages.
+// loopShapes are threads, queues and messages.
 var loopShapes = []leakShape{
 	{"message queue", false, func(s *scene, held Ref) Ref { return s.queueOf(false, s.message(0, held, 0)) }},
 	{"quitting message queue", true, func(s *scene, held Ref) Ref { return s.queueOf(true, s.message(0, held, 0)) }},
@@ -564,7 +564,7 @@ var composeShapes = func() []leakShape {
 		leakShape{"disposed composition", false, composition(true)})
 }()
 
-// otherShapes returns the shapes of libraries, and animators.
+// otherShapes are the shapes of libraries, and animators.
 var otherShapes = []leakShape{
 	{"presenter of Mortar", false, func(s *scene, held Ref) Ref {
 		return s.New(s.class("com.example.ScreenPresenter", "mortar.Presenter"), Fields{"view": held})
@@ -617,7 +617,7 @@ var otherShapes = []leakShape{
 	}},
 }
 
-// knownShapes returns shapes with a field by which Shark recognizes a library
+// knownShapes are shapes with a field by which Shark recognizes a library
 // leak on some phones.
 var knownShapes = []leakShape{
 	{"served view", false, func(s *scene, held Ref) Ref {

@@ -229,7 +229,7 @@ func Refactorings() []Refactoring {
 	return list
 }
 
-// Source returns Market after the change.
+// source returns Market after the change.
 func (r Refactoring) source(tb testing.TB) Files {
 	tb.Helper()
 	s := read("Console.java", "Market.java")
@@ -242,7 +242,7 @@ func (r Refactoring) source(tb testing.TB) Files {
 	return s
 }
 
-// Leaking returns the screens, by their names in the source.
+// leaking returns the screens, by their names in the source.
 func (r Refactoring) leaking() []string {
 	screens := []string{"CartScreen", "ListScreen", "ProfileScreen", "PhotoScreen", "HelpScreen", "OrderScreen"}
 	for i, name := range screens {

@@ -54,7 +54,7 @@ func gunzipped(head []byte) []byte {
 }
 
 var (
-	// schemaOf returns the schema of a file that leakgate wrote; the schema is
+	// schemaOf matches the schema of a file that leakgate wrote; the schema is
 	// the first key.
 	schemaOf = regexp.MustCompile(`^\s*\{\s*"schema"\s*:\s*"(leakgate\.[a-z_.]+)/[0-9]+"`)
 	// tableOf finds the time column in the first line of a table.

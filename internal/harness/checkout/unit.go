@@ -141,7 +141,7 @@ func (c *declaredClass) add(name string, line int32) {
 	}
 }
 
-// line returns the line of a field. It returns false if the class does not
+// field returns the line of a field. It returns false if the class does not
 // declare the field.
 func (c *declaredClass) field(name string) (int, bool) {
 	i := slices.IndexFunc(c.fields, func(f declaredField) bool { return f.name == name })

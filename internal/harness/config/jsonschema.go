@@ -116,7 +116,7 @@ func JSONSchema() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// together returns the rules about several keys that a schema can express.
+// together lists the rules about several keys that a schema can express.
 var together = []object{
 	{
 		{"description", "Something to watch is required."},

@@ -671,7 +671,7 @@ func TestDeviceThatHangs(t *testing.T) {
 	})
 }
 
-// hangingPhone returns a phone that hangs from a given command on.
+// hangingPhone is a phone on which commands that contain a given string hang.
 type hangingPhone struct {
 	*androidsim.Phone
 	from string

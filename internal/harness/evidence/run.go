@@ -112,7 +112,7 @@ type runReader struct {
 	ctx  context.Context
 	root *os.Root
 	run  *record.Run
-	// trip returns the measurements of a trip, or nil if the run is not a trip.
+	// trip holds the measurements of a trip, or nil if the run is not a trip.
 	trip *record.Trip
 	out  *Evidence
 }

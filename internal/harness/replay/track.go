@@ -35,7 +35,7 @@ func (x *track) skip(at time.Duration, line int, format string, args ...any) {
 	x.lack(at)
 }
 
-// spacing returns the usual time between two samples: the median of the latest
+// spacing tracks the usual time between two samples: the median of the latest
 // intervals.
 type spacing struct {
 	recent [15]time.Duration
