@@ -111,7 +111,7 @@ type mass struct {
 	numbers noise
 }
 
-// write writes the ballast after the app's other objects.
+// write returns the step that writes the ballast after the app's other objects.
 func (b *Ballast) write(d *dump) step {
 	if b.Bytes <= 0 || d.dry {
 		return each(0, nil)

@@ -233,7 +233,7 @@ var weakClasses = []string{
 	"java.lang.ref.Finalizer",
 }
 
-// held returns the objects that the given object references.
+// held calls visit with the objects that the given object references.
 func (g *Graph) held(n *Node, visit func(hprof.ID)) {
 	for _, e := range n.Elements {
 		visit(e)

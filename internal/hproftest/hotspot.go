@@ -82,8 +82,8 @@ func (d *dump) hotSpotFrames() (all [][]hprof.Frame) {
 	return all
 }
 
-// hotSpotBody writes classes, objects and roots, in this order
-// (services/heapDumper.cpp, VM_HeapDumper::doit).
+// hotSpotBody returns the steps that write classes, objects and roots, in this
+// order (services/heapDumper.cpp, VM_HeapDumper::doit).
 func (d *dump) hotSpotBody() []step {
 	var classes, objects []Ref
 	for _, r := range d.order {

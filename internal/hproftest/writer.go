@@ -28,13 +28,13 @@ type Segmentation struct {
 	Single bool
 }
 
-// ARTSegments is ART's segmentation: 128 objects or 4 KiB
+// ARTSegments returns ART's segmentation: 128 objects or 4 KiB
 // (runtime/hprof/hprof.cc, kMaxObjectsPerSegment, kMaxBytesPerSegment). It is
 // the default of a Writer.
 func ARTSegments() Segmentation { return Segmentation{Records: 128, Bytes: 4096} }
 
-// HotSpotSegments is HotSpot's segmentation since JDK 9: as many bytes as its
-// buffer of 1 MiB can hold (services/heapDumper.cpp, DumpWriter).
+// HotSpotSegments returns HotSpot's segmentation since JDK 9: as many bytes as
+// its buffer of 1 MiB can hold (services/heapDumper.cpp, DumpWriter).
 func HotSpotSegments() Segmentation { return Segmentation{Bytes: 1 << 20, Fit: true} }
 
 // Writer writes a heap dump record by record, in the order of the calls. It
@@ -219,7 +219,8 @@ func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
 	w.relieve()
 }
 
-// begin starts a record outside the heap with a body of the given size.
+// begin starts a record outside the heap with a body of the given size. It
+// returns false after an error.
 func (w *Writer) begin(tag hprof.Tag, size int64) bool {
 	w.EndSegment()
 	return w.start(tag, size)
@@ -458,7 +459,7 @@ func (w *Writer) full(size int64) bool {
 }
 
 // enter prepares a segment for a heap record of the given size, including its
-// tag.
+// tag. It returns false after an error.
 func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 	if w.err != nil {
 		return false
@@ -672,7 +673,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// array begins a PRIMITIVE_ARRAY_DUMP.
+// array begins a PRIMITIVE_ARRAY_DUMP. It returns false after an error.
 func (w *Writer) array(id hprof.ID, trace uint32, t hprof.Type, count int64, size int) bool {
 	if size == 0 || count > math.MaxUint32 {
 		w.fail(hprof.SubPrimitiveArray.String(), fmt.Errorf("%d elements of %v are not supported", count, t))

@@ -179,7 +179,7 @@ func (j *JDK) compileTogether(ctx context.Context, list []Files) error {
 	return nil
 }
 
-// key identifies the result of compiling a program.
+// key returns a string that identifies the result of compiling a program.
 func (j *JDK) key(s Files) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -188,7 +188,8 @@ func (j *JDK) key(s Files) string {
 	return fmt.Sprintf("%s %s %x", j.java, stamp(j.api), h.Sum(nil))
 }
 
-// stamp identifies an installation of a tool by one of its files.
+// stamp returns a string that identifies an installation of a tool by one of
+// its files: the path, size and modification time of the file.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -197,7 +198,8 @@ func stamp(path string) string {
 	return fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
 }
 
-// jars compiles several programs separately, with a class path.
+// jars compiles several programs separately, with a class path, and returns
+// their jars.
 func (j *JDK) jars(ctx context.Context, list []Files, classPath string) ([][]byte, error) {
 	if len(list) == 0 {
 		return nil, nil

@@ -9,5 +9,5 @@ const (
 	DepotDelivery = "delivery"
 )
 
-// Depot starts threads that never end.
+// Depot returns a program that starts threads that never end.
 func Depot() Files { return read("Console.java", "Depot.java") }

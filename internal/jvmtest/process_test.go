@@ -25,7 +25,7 @@ func TestLeaksGrow(t *testing.T) {
 	}
 }
 
-// This checks that each leak also occurs when it is the only one.
+// TestLeaksByName checks that each leak also occurs when it is the only one.
 func TestLeaksByName(t *testing.T) {
 	t.Parallel()
 	j := New(t)

@@ -58,8 +58,8 @@ func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []st
 	return renamed, mapping, nil
 }
 
-// key identifies the renamed program and the rules. If the rules name files in
-// dir, the contents of these files are included.
+// key returns a string that identifies the renamed program and the rules. If
+// the rules name files in dir, the contents of these files are included.
 func (s *shrinker) key(dir, jar, main string, rules []string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %s", stamp(s.program), main, strings.ReplaceAll(strings.Join(rules, "\n"), dir, ""))
@@ -77,7 +77,7 @@ func (s *shrinker) key(dir, jar, main string, rules []string) (string, error) {
 	return fmt.Sprintf("renamed %x", h.Sum(nil)), nil
 }
 
-// pair stores two files in one file.
+// pair returns the contents of two files as one file.
 func pair(first, second string) ([]byte, error) {
 	var files [2][]byte
 	for i, name := range []string{first, second} {

@@ -28,18 +28,18 @@ const (
 	LibrariesMain = "com.example.libraries.Libraries"
 )
 
-// Shop contains the leaks of ShopLeaks, each of which can be selected alone,
-// and a program without leaks.
+// Shop returns the files of two programs: one with the leaks of ShopLeaks, each
+// of which can be selected alone, and one without leaks.
 func Shop() Files { return read("Console.java", "Leaks.java", "Steady.java") }
 
-// Mall contains all leaks of MallLeaks at once.
+// Mall returns a program with all leaks of MallLeaks at once.
 func Mall() Files { return read("Console.java", "Mall.java") }
 
-// Twins creates objects of TwinClasses, each reachable by several paths of
-// equal length.
+// Twins returns a program that creates objects of TwinClasses, each reachable
+// by several paths of equal length.
 func Twins() Files { return read("Console.java", "Twins.java") }
 
-// TwinClasses returns the classes of those objects.
+// TwinClasses returns the names of the classes of those objects.
 func TwinClasses() (classes []string) {
 	for _, name := range []string{"Cart", "Photo", "Order", "Price", "Help", "Wish"} {
 		classes = append(classes, "com.example.twins.Twins$"+name+"Screen")
@@ -47,7 +47,8 @@ func TwinClasses() (classes []string) {
 	return classes
 }
 
-// Gallery contains the shapes of LeakingShapes, and programs that do not leak.
+// Gallery returns a program with the shapes of LeakingShapes, and with shapes
+// that do not leak.
 func Gallery() Files { return read("Console.java", "Gallery.java") }
 
 func read(names ...string) Files {

@@ -43,7 +43,7 @@ type plan struct {
 	names uint64
 }
 
-// plans holds the first build and the builds that are compared with it. All
+// plans returns the first build and the builds that are compared with it. All
 // have the same leaks.
 func plans() []plan {
 	list := []plan{{name: "first", seed: 1, others: 20, iterations: 2}}

@@ -290,7 +290,8 @@ func TestMemoryOfExpansions(t *testing.T) {
 	}
 }
 
-// Scripts that nest more deeply than any parser's stack allows.
+// TestDeepText runs scripts that nest more deeply than the stack of any parser
+// allows.
 func TestDeepText(t *testing.T) {
 	for _, opener := range []string{
 		"(", "{ ", "$(", "`", "if ", "while ", "! ", "f() ", "$((", "$((-", "$((1?", "${a:-", "((1?", "[[ ( ",

@@ -63,7 +63,7 @@ type fakeReleases struct {
 	asked    []string
 }
 
-// requests holds the requested paths.
+// requests returns the requested paths.
 func (f *fakeReleases) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -82,7 +82,7 @@ func (g *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// posted holds the bodies of the comments, and refused the unknown requests.
+// posted returns the bodies of the comments, and the unknown requests.
 func (g *fakeGitHub) posted() (texts, refused []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

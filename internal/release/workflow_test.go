@@ -83,7 +83,7 @@ func readAction(t *testing.T) actionFile {
 	return a
 }
 
-// workflowFiles lists the workflows that users copy.
+// workflowFiles returns the paths of the workflows that users copy.
 func workflowFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "examples", "prgate", "workflows", "*.yml"))

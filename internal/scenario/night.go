@@ -63,7 +63,8 @@ func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
 	return out[:len(out)-1]
 }
 
-// with draws a base scenario and applies a change to it.
+// with returns a function that draws a base scenario and applies a change to
+// it.
 func with(base func(*rand.Rand) Scenario, change func(s *Scenario, r *rand.Rand)) func(*rand.Rand) Scenario {
 	return func(r *rand.Rand) Scenario {
 		s := base(r)

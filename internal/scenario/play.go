@@ -100,8 +100,8 @@ type Watch struct {
 	idle bool
 }
 
-// NewWatch and [Watch.Until] together do the same as [Play], but in several
-// calls.
+// NewWatch returns a Watch at the beginning of a path. Together with
+// [Watch.Until], it does the same as [Play], but in several calls.
 func NewWatch(p *Path, d *detector.Detector, c Conditions, chance func() float64) *Watch {
 	if c.Processes == 0 {
 		c.Processes = 3

@@ -27,7 +27,7 @@ const DiffName = "diff.json"
 // packed is the suffix of compressed files.
 const packed = ".zst"
 
-// Files holds the schemas of the JSON files of a run directory and of a diff,
+// Files returns the schemas of the JSON files of a run directory and of a diff,
 // by file name.
 func Files() (map[string][]byte, error) {
 	out := map[string][]byte{}

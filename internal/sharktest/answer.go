@@ -32,7 +32,8 @@ const (
 	Keyed  Finder = "keyed"
 )
 
-// Class selects all objects whose class has exactly this name.
+// Class returns a Finder that selects all objects whose class has exactly this
+// name.
 func Class(name string) Finder { return Finder("class:" + name) }
 
 // Request describes one analysis.

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// jsonNames returns the names of all fields of a type, including nested ones.
+// jsonNames adds the names of all fields of a type, including nested ones, to
+// names.
 func jsonNames(of reflect.Type, names map[string]bool) {
 	for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
 		of = of.Elem()

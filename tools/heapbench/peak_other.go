@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// peak is unknown on this system.
+// peak returns 0, because the peak memory is unknown on this system.
 func peak(*os.ProcessState) int64 { return 0 }

@@ -88,7 +88,7 @@ type process struct{ pid, folder string }
 const watchEvery = 100 * time.Millisecond
 
 // watch reads the CPU times of the test binaries that a go command runs, until
-// stop is called.
+// stop is called; stop returns the times.
 func watch(pid int) (stop func() usage) {
 	done, result := make(chan struct{}), make(chan usage)
 	root, _ := os.Getwd()

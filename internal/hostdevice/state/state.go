@@ -33,9 +33,10 @@ const SharedDir = "/data/local/tmp"
 // Dir is the path of a device's directory.
 type Dir string
 
-// Bin contains the commands, Shared corresponds to /data/local/tmp, App
-// contains the app's classes, Home is the app's own directory, and Log contains
-// the output of the app's processes.
+// Bin, Shared, App, Home and Log return directories: Bin contains the commands,
+// Shared corresponds to /data/local/tmp, App contains the app's classes, Home
+// is the app's own directory, and Log contains the output of the app's
+// processes.
 func (d Dir) Bin() string    { return filepath.Join(string(d), "bin") }
 func (d Dir) Shared() string { return filepath.Join(string(d), "tmp") }
 func (d Dir) App() string    { return filepath.Join(string(d), "app") }

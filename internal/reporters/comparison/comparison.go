@@ -269,7 +269,7 @@ const (
 	Present Status = "present"
 )
 
-// Statuses lists all statuses in the order of a report.
+// Statuses returns all statuses in the order of a report.
 func Statuses() []Status {
 	return []Status{New, Wider, Grown, Heavier, Moved, Present, Accepted, Known, Transient, Shrunk, Gone}
 }

@@ -213,8 +213,8 @@ func noMatch() *Comparison {
 	return c
 }
 
-// fewRuns contains a known leak that has grown, with too few base runs to judge
-// it.
+// fewRuns returns a comparison with a known leak that has grown, and too few
+// base runs to judge it.
 func fewRuns() *Comparison {
 	c := clean()
 	c.Base.Runs, c.Text = 2, "nothing is worse than in 2 base runs; 3 leaks are known"
@@ -226,8 +226,8 @@ func fewRuns() *Comparison {
 	return c
 }
 
-// twoPhones contains two phones of one model, whose messages contain their
-// serial numbers.
+// twoPhones returns a comparison with two phones of one model, whose messages
+// contain their serial numbers.
 func twoPhones() *Comparison {
 	c := worse()
 	one, two := DeviceRow{Device: "R58M12ABCDE", Model: "Pixel 9", API: 36, ABI: "arm64-v8a"},

@@ -89,8 +89,8 @@ func (c *Comparison) file() ([]byte, error) {
 
 var errTooLarge = errors.New("file too large")
 
-// encode does not escape names such as <init>, because the file is not an HTML
-// page.
+// encode returns gate.json for a comparison. It does not escape names such as
+// <init>, because the file is not an HTML page.
 func encode(c *Comparison) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

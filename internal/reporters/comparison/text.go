@@ -207,7 +207,7 @@ func (l *lines) row(indent int, r *Row) {
 	l.wrap(indent, line+", key "+r.shortKey())
 }
 
-// numbers returns the numbers of a leak in base and head.
+// numbers writes the numbers of a leak in base and head.
 func (l *lines) numbers(indent int, r *Row) {
 	var parts []string
 	if f := r.left(); f.head != "" {
@@ -258,7 +258,7 @@ func (s *Suspect) line() string {
 	return fmt.Sprintf("%s:%d", s.File, s.Line)
 }
 
-// facts returns the other known facts about a leak.
+// facts writes the other known facts about a leak.
 func (l *lines) facts(r *Row) {
 	for _, part := range [][2]string{
 		{"class", r.Class}, {"key", r.Key}, {"fingerprints", strings.Join(r.Fingerprints, ", ")},
@@ -321,7 +321,7 @@ func (l *lines) warnings(c *Comparison) {
 	}
 }
 
-// next returns the commands to run next.
+// next writes the commands to run next.
 func (l *lines) next(c *Comparison) {
 	first := c.first((*Row).shown)
 	if first == nil {

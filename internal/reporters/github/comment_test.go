@@ -33,8 +33,8 @@ var (
 	}
 )
 
-// nth makes the first requests with a method and a part of the path fail, one
-// after the other.
+// nth returns a function that makes the first requests with a method and a part
+// of the path fail, one after the other.
 func nth(method, part string, what ...trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
 		if r.Method != method || !strings.Contains(r.URL.Path, part) || len(what) == 0 {
@@ -46,7 +46,8 @@ func nth(method, part string, what ...trouble) func(int, *http.Request) trouble 
 	}
 }
 
-// always makes all requests with a method and a part of the path fail.
+// always returns a function that makes all requests with a method and a part of
+// the path fail.
 func always(method, part string, what trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
 		if r.Method != method || !strings.Contains(r.URL.Path, part) {

@@ -129,7 +129,8 @@ func (s *Session) attempt(ctx context.Context, r request) error {
 	return s.fault(r, resp, err)
 }
 
-// turn waits until a write may be sent; done must be called after the write.
+// turn waits until a write may be sent; done must be called after the write. ok
+// is false if the deadline is earlier.
 func (s *Session) turn(ctx context.Context) (done func(), ok bool) {
 	select {
 	case s.writing <- struct{}{}:
