@@ -95,7 +95,7 @@ func (h *history) newProcess() { h.began, h.samples, h.last = known.Duration{}, 
 // run ended in SUSPICIOUS or CONFIRMING, if CONFIRMING did not get its
 // breakdowns, or if no stretch without restart or gap was long enough to reach
 // LEAKING (minTime). It is "settled" if a suspicion was dropped and the last
-// floor is above the first by more than MinGrowth. Otherwise it is "pass".
+// floor is above the first by more than minGrowth. Otherwise it is "pass".
 func (d *articleMachine) verdict() Verdict {
 	h := &d.history
 	l := trend.Fit(d.series.total.X(), d.series.total.Y())
