@@ -116,8 +116,8 @@ func packed(t testing.TB, dump []byte) []byte {
 	return out.Bytes()
 }
 
-// night returns a run with dumps of one process at marks; lives lists the pids
-// in the dumps.
+// night returns a run with dumps of one process at marks; pids lists the pid of
+// the process in each dump.
 func night(t testing.TB, dir string, pids ...int) record.Run {
 	t.Helper()
 	run := record.Run{

@@ -647,7 +647,8 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 	}
 }
 
-// before holds a current number and its earlier value.
+// before returns the earlier and the current value of a number that has changed
+// by delta. Without a delta the two values are equal.
 func before(now, delta *int64) []int64 {
 	if now == nil {
 		return []int64{0, 0}

@@ -721,7 +721,8 @@ func (p *pair) movedFrom() map[string]string {
 	return out
 }
 
-// summary returns the row of a leak after the given number of loops.
+// summary returns a leak as it was after the given number of loops, as an entry
+// of a dump's summary.
 func (p *Place) summary(s Timeline, loops float64) analysis.SummaryLeak {
 	n, bytes := p.instances(s, loops)
 	l := analysis.SummaryLeak{

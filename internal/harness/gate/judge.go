@@ -538,7 +538,8 @@ func (j *judgement) failCounted(r *Rule, of func(*row) bool) {
 	}
 }
 
-// failRows adds a reason for each row of a kind.
+// failRows marks the rows of a kind as failing, except leaks of libraries, and
+// adds a reason for each.
 func (j *judgement) failRows(r *Rule, of func(*row) bool) {
 	for i := range j.rows {
 		row := &j.rows[i]
@@ -571,7 +572,8 @@ func describe(row *comparison.Row) string {
 	return strings.Join(parts, "; ")
 }
 
-// conclude sets the verdict.
+// conclude sets the verdict. It also sets Unfailed, the verdict without the
+// reasons for a failure.
 func (j *judgement) conclude() {
 	j.list()
 	out := j.out
@@ -727,7 +729,8 @@ func (j *judgement) uncompared() string {
 	return "there is no base run to compare with yet"
 }
 
-// failing returns the number of failures with each status.
+// failing describes the failures in words, with the number of leaks for each
+// status.
 func (j *judgement) failing() string {
 	count := map[comparison.Status]int{}
 	rest, expired, crept := len(j.out.Reasons), 0, 0
@@ -780,7 +783,7 @@ func (j *judgement) failing() string {
 	return strings.Join(parts, ", ")
 }
 
-// present returns the number of leaks in a run without a base.
+// present describes in words the leaks of a run without a base.
 func (j *judgement) present() string {
 	n, trends := 0, 0
 	for i := range j.rows {

@@ -74,8 +74,8 @@ func intervals(counts []int64, s Timeline) (added []int64, loops []float64) {
 // leak.
 func (s Timeline) enough() bool { return len(s.Exposure) >= ledger.FewestDumps(s.Settled) }
 
-// accumulates reports whether there are enough moments, with more objects at
-// each than at the one before.
+// accumulates reports whether the counts of one life prove a leak: there are
+// enough moments, with more objects at each than at the previous one.
 func (p *Place) accumulates(s Timeline) bool {
 	return !s.SeparateLives && ledger.Proves(p.Counts, s.Settled)
 }

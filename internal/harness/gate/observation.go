@@ -140,7 +140,7 @@ type Observed struct {
 	// Gate and Reason are the run's verdict on the process.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Together marks an entry for all processes of an app together, whose
+	// WholeApp marks an entry for all processes of an app together, whose
 	// Process is not the name of a process. Explained reports whether one of
 	// these processes leaks by itself. If so, the sum is only used as a base
 	// for later runs.
@@ -157,7 +157,8 @@ type Timeline struct {
 	Exposure []float64 `json:"exposure"`
 	// Settled reports whether the app was idle before each moment.
 	Settled bool `json:"settled,omitempty"`
-	// Lives means that each moment belongs to a different life of the process.
+	// SeparateLives means that each moment belongs to a different life of the
+	// process.
 	SeparateLives bool `json:"separate_lives,omitempty"`
 }
 

@@ -235,7 +235,8 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 }
 
 // deviceOf returns the device of a spec. If the turn of the spec began before
-// the run started, it returns the only device of the run.
+// the run started, this is the only device of the run, or "" if there are
+// several.
 func (h *Hub) deviceOf(device string) string {
 	if device != "" {
 		return device

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// seen is one call of a stream.
+// seen is one call that a stream makes to its Events.
 type seen struct {
 	Begin   bool
 	Test    Test

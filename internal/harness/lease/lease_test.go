@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold takes the keys of some serials, reports that it holds them, and keeps
-// them until its input ends.
+// hold takes the keys of the devices with the given serials, reports that it
+// holds them, and keeps them until its input ends.
 func hold(folder string, serials []string) int {
 	l, err := Take(context.Background(),
 		Request{Folder: folder, Keys: devices(serials...), Holder: NewHolder("watch", "runs/of child")})

@@ -12,8 +12,7 @@ import (
 // read later: together they count as one incident.
 type incidents struct {
 	byKind map[string]*record.Incident
-	// open maps each pid to the kinds of its latest faults for which no death
-	// has been read yet.
+	// open lists the latest faults for which no death has been read yet.
 	open []openFault
 }
 

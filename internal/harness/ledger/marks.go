@@ -205,7 +205,8 @@ func (s *markedDumps) conclude(out *record.MarkSeries, settled bool, grown, unpr
 	}
 }
 
-// inUse explains why an app in use needs more dumps than an idle app.
+// inUse returns the reason why an app in use needs more dumps than an idle app,
+// or "" if the app was idle.
 func inUse(settled bool) string {
 	if settled {
 		return ""
@@ -215,7 +216,7 @@ func inUse(settled bool) string {
 
 func dumpsAtMarks(n int) string { return text.Count(n, "heap dump at a mark", "heap dumps at marks") }
 
-// first returns the first of some strings, and the number of further ones.
+// first formats a list as its first string and the number of further strings.
 func first(list []string) string {
 	if len(list) == 1 {
 		return list[0]
@@ -248,9 +249,9 @@ func Proves(counts []int64, settled bool) bool {
 }
 
 // rises reports whether the number of leaked objects grows overall: the pairs
-// of marks with a larger number at the later mark outnumber the other pairs by
-// at least three fifths of all pairs (Kendall's tau). This excludes an object
-// that is created only once, and random numbers.
+// of marks with a larger number at the later mark outnumber those with a
+// smaller number by at least three fifths of all pairs (Kendall's tau). This
+// excludes an object that is created only once, and random numbers.
 func rises(counts []int64) bool {
 	pairs, sum := 0, 0
 	for i := range counts {

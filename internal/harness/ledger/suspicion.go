@@ -11,8 +11,9 @@ import (
 // extends a run. A tester would not act on less.
 const leastSuspicion = 20.0
 
-// Suspicion returns which running process looks like a leak but is undecided,
-// and why; "" if there is none. proved reports whether a leak has been proved.
+// Suspicion describes the first running process that looks like a leak but is
+// undecided; "" if there is none. proved reports whether a running process has
+// a proved leak.
 func (p *Part) Suspicion() (why string, proved bool) {
 	for _, a := range p.accounts {
 		if a.presence.since == nil {

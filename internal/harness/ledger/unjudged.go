@@ -139,8 +139,8 @@ func minutes(seconds float64) string {
 	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
-// runReason returns the reason for the verdict on a run in which no stretch was
-// long enough. The detector's text is added if it contains numbers.
+// runReason returns the reason for the verdict on a process without a stretch
+// that is long enough. The detector's reason is added if the rate is known.
 func runReason(p record.Process, v detector.Verdict, seconds float64) string {
 	because := fmt.Sprintf("%s; a trend needs %s", describeLives(p, seconds), minutes(TrendNeeds.Seconds()))
 	if v.RateKnown {

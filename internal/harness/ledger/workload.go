@@ -47,8 +47,9 @@ func (p *Part) addWorkload(e record.Event, up time.Duration) {
 // planned reports whether the run has a workload of its own.
 func (p *Part) planned() bool { return p.of.header.Plan != nil && p.of.header.Plan.Workload != nil }
 
-// workloadEnded returns t_s at which the last workload of the device ended
-// while the run continued; nil if this did not happen.
+// workloadEnded returns t_s at which the last workload of the device ended; nil
+// if no end is known, or if the device was watched for less than leastIdle
+// seconds after it.
 func (p *Part) workloadEnded() *float64 {
 	if p.load.ended == nil || p.last-*p.load.ended < leastIdle {
 		return nil

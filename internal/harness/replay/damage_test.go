@@ -32,8 +32,8 @@ func late(leaks bool) []string {
 // If a table is damaged, only the damaged rows are lost. They are counted, and
 // a leak after them is not reported as a pass.
 func TestDamagedTables(t *testing.T) {
-	// each replaces row n, the 411th below the header and so on, with the
-	// result of f for its cells.
+	// each returns a function that replaces the rows with the given numbers by
+	// the results of f.
 	each := func(f func(row string) string, numbers ...int) func([]string) string {
 		return func(rows []string) string {
 			for _, n := range numbers {
