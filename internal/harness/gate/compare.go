@@ -215,7 +215,8 @@ func (p *pair) unit(s Timeline) string {
 	return cmp.Or(p.obs.Unit, UnitLoop)
 }
 
-// describe returns a row with what is known about a place without a base.
+// describe returns a row with everything that is known about a place without a
+// base.
 func (p *pair) describe(h *Place) comparison.Row {
 	r := comparison.Row{
 		Device: p.obs.Device, Process: p.head.Process, Type: h.Type, Class: h.leaking(), Key: h.Key, HeldBy: h.HeldBy,
@@ -653,7 +654,7 @@ func (c *contrast) uncertainty() string {
 
 func count(n int, one, many string) string { return text.Count(n, one, many) }
 
-// evidence describes the measurements that show the place in head.
+// evidence describes the measurements of the place in head.
 func (c *contrast) evidence() string {
 	h, s := c.head, c.series
 	switch {
@@ -821,8 +822,7 @@ func names(e *check.Exception, row *comparison.Row, h *Place) bool {
 	return e.Names(l, row.Trace)
 }
 
-// creep also compares the leaks that the base runs contain with the pinned
-// release.
+// creep also compares a known leak with the pinned release.
 func (p *pair) creep(row *comparison.Row, c *contrast) {
 	pinned := p.pinned
 	if pinned == nil || row.Status != comparison.Known {

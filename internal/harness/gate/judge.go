@@ -354,8 +354,8 @@ func (j *judgement) failTrend(p *pair) {
 	}
 }
 
-// applyDeaths counts the deaths of processes. Up to as many deaths as in a base
-// run are excused.
+// applyDeaths applies a rule to the deaths of each process. As many deaths as
+// in a base run are excused.
 func (j *judgement) applyDeaths(r *Rule) {
 	for _, p := range j.pairs {
 		n := deaths(p.head.Deaths, r.subject)

@@ -25,8 +25,8 @@ type Observation struct {
 	PullRequest int       `json:"pull_request,omitempty"`
 	Started     time.Time `json:"started"`
 	Tool        string    `json:"tool,omitempty"`
-	// Failed means that the run violated a rule when it was added: it only
-	// excuses the leaks that it shows.
+	// Failed means that the run violated a rule when it was added: the run is
+	// only used to excuse the leaks that it contains.
 	Failed bool `json:"failed,omitempty"`
 	// Unit is the unit of exposure: UnitLoop or UnitEvent.
 	Unit      string     `json:"unit"`

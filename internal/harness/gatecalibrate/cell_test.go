@@ -44,8 +44,8 @@ const moreBytes = 3 << 20
 // cell is one way to run one program.
 type cell struct {
 	program string
-	// monkey performs the steps of the script in random order, each equally
-	// often on average.
+	// monkey means that the steps of the script are performed in random order,
+	// each equally often on average.
 	monkey bool
 	// inUse means that dumps are taken right after each loop, while delayed
 	// tasks hold screens.

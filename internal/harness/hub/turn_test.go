@@ -142,7 +142,7 @@ func TestTurnsBeforeTheRun(t *testing.T) {
 	})
 }
 
-// asked is a spec in the model that FuzzTurns compares with.
+// asked is a spec in the model with which FuzzTurns compares the turns.
 type asked struct {
 	turn   *Turn
 	stop   context.CancelFunc

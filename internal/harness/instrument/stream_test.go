@@ -242,7 +242,7 @@ type printer struct {
 
 func (p *printer) chance(of int) bool { return p.rng.IntN(of) == 0 }
 
-// noise is what a shell or a linker may print between two lines.
+// noise prints what a shell or a linker may print between two lines.
 func (p *printer) noise() {
 	if p.chance(6) {
 		p.b.WriteString([]string{

@@ -9,8 +9,8 @@ import (
 )
 
 // growth records the memory of each process of an app over time, in at most
-// maxCells cells of equal length. It shows which process caused the growth of
-// the sum.
+// maxCells cells of equal length. It is used to determine which process caused
+// the growth of the sum.
 type growth struct {
 	// from is t_s at the beginning of the first cell; width is the length of
 	// each cell in seconds.

@@ -79,7 +79,7 @@ func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
 	return slices.Concat(first, []byte("\n"), rest)
 }
 
-// withSeriesBroken is the oracle for a lost line that does not identify a
+// withSeriesBroken returns the oracle for a lost line that does not identify a
 // process: the run without that line, in which every process changes its source
 // at its next sample.
 func withSeriesBroken(t *testing.T, lines []runLine, lost int) []byte {

@@ -177,8 +177,8 @@ const (
 	MaxSeconds = 4.2e9
 )
 
-// plausible rejects times that cannot occur in any run and that cannot be
-// represented by the type of the clock or by JSON.
+// plausible returns an error for a time beyond MaxSeconds: it cannot occur in
+// any run, and the type of the clock or JSON may be unable to represent it.
 func plausible(seconds ...float64) error {
 	for _, s := range seconds {
 		if math.Abs(s) > MaxSeconds {

@@ -38,9 +38,9 @@ func (h expected) add(sort string, call func(*detector.Detector)) {
 	}
 }
 
-// script is the history of one process both as lines and as calls to the
-// detector, generated from one seed: eight hours with loops, holes, changes of
-// the source and restarts. In two of three cases, the process leaks.
+// script adds the history of one process, generated from one seed, both as
+// lines to a part and as calls to detectors: eight hours with loops, holes,
+// changes of the source and restarts. In two of three cases, the process leaks.
 func script(seed uint64, l *Part, to []expected) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := capture.Process{Name: "com.x", PID: 7, Start: 8}

@@ -88,8 +88,9 @@ func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	}
 }
 
-// slowest returns the slowest leak in MB/h that is found. It tries rates by
-// factors of 1.15, starting at a third of a guess.
+// slowest returns the slowest leak in MB/h that is found, and is also found if
+// it is 1.15 times as fast. It tries rates that increase by a factor of 1.15,
+// starting at a third of a guess.
 func slowest(list []point, from, guess float64) float64 {
 	for rate := guess / 3; rate < 20*guess; rate *= 1.15 {
 		if gateWith(list, rate, from) == detector.Leak && gateWith(list, rate*1.15, from) == detector.Leak {

@@ -87,7 +87,7 @@ func readHeader(cells []string, column string) (header, error) {
 	case at(pssColumn) >= 0:
 		h.value, h.source = at(pssColumn), pssColumn
 	default:
-		// TOTAL includes swapped memory if there is a column for it.
+		// TOTAL includes swapped memory if the table has a column for it.
 		h.value, h.source, h.swap, h.mapped = at(totalColumn), totalColumn, -1, true
 	}
 	if err != nil {
