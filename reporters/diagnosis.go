@@ -42,7 +42,7 @@ func (out *page) diagnosis(d record.Diagnosis, several bool) {
 	}
 }
 
-// keyEnd is the end of the line before the trace of a leak.
+// keyEnd matches the end of the line before the trace of a leak.
 var keyEnd = regexp.MustCompile(`, key ([0-9a-f]+)$`)
 
 // summary returns the lines of a diagnosis. If the trace of the same leak was

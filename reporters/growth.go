@@ -158,8 +158,9 @@ func holder(p *growth.Place) string {
 	return fmt.Sprintf("%s (%s)%s", last, class, ofApp(p.Children))
 }
 
-// ofApp returns the class of the first object below a place that is not from a
-// library. It is used if no field above the place belongs to the app.
+// ofApp returns " of " and the class of the first object below a place whose
+// class is from the app, or "" if there is none. It is used if no field above
+// the place belongs to the app.
 func ofApp(list []growth.Child) string {
 	for ; len(list) > 0; list = list[0].Children {
 		if class := list[0].Class; !android.IsContainer(class) {

@@ -82,7 +82,7 @@ const shownLines = 10
 // firstOf returns the part of a list that is printed.
 func firstOf[T any](list []T) []T { return list[:min(len(list), shownLines)] }
 
-// hiddenClass is the address that a JVM appends to the name of a lambda's
+// hiddenClass matches the address that a JVM appends to the name of a lambda's
 // class.
 var hiddenClass = regexp.MustCompile(`[./+]0x[0-9a-f]+$`)
 

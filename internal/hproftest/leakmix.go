@@ -49,7 +49,8 @@ type mixer struct {
 	pool []Ref
 }
 
-// any returns an existing object, or a new leak.
+// any returns a random object of the pool. If the pool is empty, it adds a new
+// leak first.
 func (m *mixer) any() Ref {
 	if len(m.pool) == 0 {
 		m.pool = append(m.pool, m.leak())

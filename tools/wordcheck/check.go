@@ -136,7 +136,7 @@ func goPassages(fset *token.FileSet, f *ast.File) []passage {
 	return out
 }
 
-// output is the beginning of the comment that contains the output of an
+// output matches the beginning of the comment that contains the output of an
 // example.
 var output = regexp.MustCompile(`(?i)^(unordered )?output:`)
 
