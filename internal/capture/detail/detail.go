@@ -1,5 +1,5 @@
 // Package detail reads the detail channel: one dumpsys meminfo of one process.
-// A reading shows the memory of the process by kind, and costs CPU time in
+// A reading contains the memory of the process by kind, and costs CPU time in
 // system_server and in the process.
 package detail
 
@@ -41,7 +41,7 @@ const detailSlack = 3 * time.Second
 // Read runs one dumpsys meminfo for a process. Both dumpsys on the device and
 // the host limit its time, so a hung process costs a known time. The error is
 // capture.ErrGone, capture.ErrNoAnswer, or the error of a device that did not
-// answer.
+// respond.
 func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p capture.Process, systemServer int) (Detail,
 	error) {
 	m := shell.NewMarker()
@@ -114,7 +114,7 @@ func spent(before, after []byte) known.Duration {
 	return known.OfDuration(to.N - from.N)
 }
 
-// block sets Block to the block about the process.
+// block sets Block to the block of the output that is about the process.
 func (d *Detail) block(text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *Detail) block(text []byte) error {
 			continue
 		}
 		if !b.TotalPss.Known {
-			return fmt.Errorf("read meminfo of %s: no total in it%s: %w", d.Name, brokenOff(info), capture.ErrNoAnswer)
+			return fmt.Errorf("read meminfo of %s: no total%s: %w", d.Name, brokenOff(info), capture.ErrNoAnswer)
 		}
 		d.Block, d.Warnings = b, append(info.Warnings, b.Warnings...)
 		return nil

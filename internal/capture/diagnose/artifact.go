@@ -19,25 +19,26 @@ type notAllowed struct{ reason string }
 
 func (e notAllowed) Error() string { return e.reason }
 
-// artifact is a file of the folder while it is being written: it has a
-// temporary name until it is complete.
+// artifact is a file in the folder of the diagnosis while it is being written:
+// it has a temporary name until it is complete.
 type artifact struct {
 	file *os.File
 	max  int64
 	size int64
 	// err is the first error of the host's disk, or a tooLarge error; once set,
-	// it stays.
+	// it does not change.
 	err error
 	// held holds writes that must not reach the file yet; if it is nil, writes
 	// go to the file.
 	held *bytes.Buffer
 }
 
-// hold buffers writes in memory until replace is called. If only a part of the
-// text is to be kept, a killed run then leaves no other part on the disk.
+// hold buffers writes in memory until replace is called. If only part of the
+// output is to be kept, a killed run then leaves nothing else on the disk.
 func (a *artifact) hold() { a.held = &bytes.Buffer{} }
 
-// replace discards the held writes and writes a text to the file instead.
+// replace discards the buffered writes and writes the given output to the file
+// instead.
 func (a *artifact) replace(text []byte) error {
 	a.held, a.size = nil, 0
 	_, err := a.Write(text)
@@ -54,7 +55,8 @@ func newArtifact(dir, name string, most int64) (*artifact, error) {
 	return &artifact{file: f, max: most}, nil
 }
 
-// hostError describes an error of the host's disk, in particular a full disk.
+// hostError returns an error that says so if the host's disk is full, and any
+// other error of the disk unchanged.
 func hostError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the host's disk is full: %w", err)
@@ -125,8 +127,8 @@ const maxClosing = 64
 // a truncated output.
 func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
 
-// closed parses the closing. It returns the length of the text before it, and
-// the exit code.
+// closed parses the closing. It returns the length of the output before the
+// closing, and the exit code.
 func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	at := bytes.LastIndex(text, []byte("\n"+string(m)+" "))
 	if at < 0 {
@@ -140,7 +142,8 @@ func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	return at, exit, err == nil
 }
 
-// open removes the closing from the artifact and returns the text before it.
+// open removes the closing from the artifact and returns the output before the
+// closing.
 func (a *artifact) open(m shell.Marker) (text []byte, exit int, err error) {
 	if a.held != nil {
 		text = a.held.Bytes()

@@ -35,7 +35,7 @@ const (
 // by the same command line that checks three conditions: the process is the
 // expected life (start time), it is a child of a zygote, and it blocks or
 // catches the signal. CollectGarbage returns an error if the device did not
-// answer.
+// respond.
 func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target,
 	deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
 	m := shell.NewMarker()

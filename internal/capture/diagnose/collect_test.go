@@ -97,7 +97,7 @@ func TestCollectGarbage(t *testing.T) {
 	}
 }
 
-// A truncated answer is an error of the device, not of a process.
+// A truncated response is an error of the device, not of a process.
 func TestCollectGarbageNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phone := androidsim.New(androidsim.Options{})

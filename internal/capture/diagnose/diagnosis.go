@@ -133,12 +133,12 @@ type diagnosing struct {
 }
 
 // Diagnose collects the artifacts of the recipe. An artifact is either
-// completely in the folder or not at all. It belongs to the requested process,
-// whose pid and start time are compared before and after. Once that process has
-// ended, only artifacts that outlive it are collected.
+// completely in the folder or not at all. It belongs to the requested process:
+// the pid and the start time are compared before and after it is collected.
+// Once that process has ended, only artifacts that outlive it are collected.
 //
-// An error means that the device does not respond or that ctx is done; what was
-// collected until then is returned too.
+// An error means that the device does not respond or that ctx is done; the
+// artifacts collected by then are returned too.
 func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Request) (Diagnosis, error) {
 	began := time.Now()
 	d := &diagnosing{dev: dev, facts: facts, req: r, rights: newRights(facts, r)}
@@ -160,7 +160,7 @@ const checkTimeout = 5 * time.Second
 
 // check compares the process with the requested one, and remembers the result:
 // if the process has ended, the artifact in progress is lost too. If the device
-// does not answer, check tries once more.
+// does not respond, check tries once more.
 func (d *diagnosing) check(ctx context.Context, words string) {
 	for range 2 {
 		err := d.identify(ctx)
@@ -242,7 +242,7 @@ func (d *diagnosing) over(s Step) error {
 	return nil
 }
 
-// filtered reports whether only the part of a text that is about the app is
+// filtered reports whether only the part of the output that is about the app is
 // kept.
 func (d *diagnosing) filtered(s Step, w Method) bool {
 	return w.own != nil && !(s.Name == logcatStep && d.req.Logcat == LogcatAll)
@@ -257,8 +257,8 @@ const (
 	lifeSlack = 10 * time.Second
 )
 
-// app returns the filter that selects the parts of a text that are about the
-// app.
+// app returns the filter that selects the parts of the output that are about
+// the app.
 func (d *diagnosing) app() dumpsys.AppFilter {
 	out := dumpsys.AppFilter{Package: d.req.Process.Package()}
 	for _, s := range append([]KnownProcess{{Process: d.req.Process}}, d.req.App...) {
@@ -470,8 +470,7 @@ func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error
 }
 
 // stream writes the output of a command to an artifact. The first error is the
-// reason why the output is not the artifact; the second is an error of the
-// connection.
+// reason why the output is not the artifact; the second is a connection error.
 func (d *diagnosing) stream(ctx context.Context, w Method, command string, a *artifact) (refused, err error) {
 	m, limit := shell.NewMarker(), d.scaled(w.Limit)
 	var errs head

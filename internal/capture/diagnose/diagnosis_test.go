@@ -23,8 +23,8 @@ import (
 // debuggable app.
 func debuggable(api int) situation { return situation{api: api, debuggable: true} }
 
-// faultAt is a fault of a round trip. trip replaces the first round trip that
-// fails.
+// faultAt is a fault that affects a round trip. trip runs in place of the first
+// round trip that fails.
 type faultAt struct {
 	name string
 	// forGood means that all later round trips fail too.
@@ -88,7 +88,7 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 		t.Errorf("trip %d: error %v after the fault in %q", at, err, broken)
 	}
 	// The first limit is the sum of all limits of the recipe. A device that
-	// hangs is called only once more.
+	// hangs receives only one more command.
 	if took > 15*time.Minute || f.forGood && took > heapLimit+time.Minute {
 		t.Errorf("trip %d: took %v", at, took)
 	}
@@ -247,7 +247,7 @@ const oneMapping = "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]\nSize: 8448
 	"kB\nVmFlags: rd wr\n"
 
 // play prints the markers of a joined command line, and after each marker the
-// answer for the first known word of the part.
+// prepared output of the command.
 func play(w io.Writer, line string, answers map[string]string) error {
 	for rest := line; rest != ""; {
 		var command string
@@ -355,8 +355,8 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 	}
 }
 
-// TestRightsRefused checks the text of each refusal, and that a command is not
-// tried without the permission.
+// TestRightsRefused checks the wording of each refusal, and that a command is
+// not tried without the permission.
 func TestRightsRefused(t *testing.T) {
 	const app, other = "uid=10100(u0_a100) gid=10100", "uid=2000(shell) gid=2000(shell)"
 	p := capture.Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}
@@ -367,7 +367,7 @@ func TestRightsRefused(t *testing.T) {
 		{app, "uid=0(root)", "", "su 0", "run-as 'com.a'"},
 		{"run-as: package not debuggable: com.a", "su: not found", "uid=0(root)", "su -c", "not_debuggable"},
 		{"run-as: unknown package: com.a", "Permission denied", "Permission denied", "permission", "unknown_package"},
-		{other, other, other, "it returns user 2000", "it returns user 2000"},
+		{other, other, other, "it runs as uid 2000", "it runs as uid 2000"},
 		{"\x1b[2J", "invalid uid/gid '-c'", "", "invalid uid/gid", "?[2J"},
 		{"", "", "", "it prints nothing", "it prints nothing"},
 	} {
@@ -397,13 +397,13 @@ func TestRightsRefused(t *testing.T) {
 	}
 }
 
-// TestRightsOfATruncatedAnswer: an incomplete part of an answer counts as
-// missing, even if it is the last part, the answer of su.
+// TestRightsOfATruncatedAnswer: an incomplete part of the output counts as
+// missing, even if it is the last part, which is the output of su.
 func TestRightsOfATruncatedAnswer(t *testing.T) {
 	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
 		name string
-		// the answer is truncated before these words
+		// the output is truncated before these words
 		until     string
 		err       error
 		root, app string // the prefix, or a part of the reason
@@ -461,7 +461,7 @@ func TestRightsOfATruncatedAnswer(t *testing.T) {
 	}
 }
 
-// statLine is /proc/PID/stat of a process that started at a tick.
+// statLine returns /proc/PID/stat of a process that started at the given tick.
 func statLine(pid int, comm string, start int) string {
 	return fmt.Sprintf("%d (%s) S 1 1 0 0 -1 4211008 0 0 0 0 300 200 0 0 20 0 12 0 %d 1 1\n", pid, comm, start)
 }

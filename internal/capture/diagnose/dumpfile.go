@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// truncatedDump is the error for a heap dump that ends too early. want is the
-// size that it must have at least, in bytes; 0 if unknown.
+// truncatedDump is the error for a heap dump that ends too early. want is its
+// minimum size in bytes; 0 if unknown.
 type truncatedDump struct{ have, want int64 }
 
 func (e truncatedDump) Error() string {
@@ -34,16 +34,16 @@ const (
 	// maxVersion is greater than the length of the longest version that follows
 	// the magic.
 	maxVersion = 16
-	// recordHead is the size of the head of a record: a tag, a time and a
+	// recordHead is the size of the header of a record: a tag, a time and a
 	// length.
 	recordHead = 9
 )
 
-// wholeDump returns nil if a heap dump is complete, judging by the heads of its
-// records: the last record must end at the end of the file, and a heap in
+// wholeDump returns nil if a heap dump is complete, judging by the headers of
+// its records: the last record must end at the end of the file, and a heap in
 // segments must be followed by HEAP_DUMP_END, which ART and HotSpot write last.
 // A heap in one record needs no such end. The error is a truncatedDump, the
-// error for a different format, or an error of r.
+// error for a different format, or an error from r.
 func wholeDump(r io.ReaderAt, size int64) error {
 	w := headWindow{r: r, size: size}
 	at, err := w.begin()
@@ -63,7 +63,7 @@ func wholeDump(r io.ReaderAt, size int64) error {
 		last = h[0]
 		length := int64(binary.BigEndian.Uint32(h[5:]))
 		if last == tagHeapEnd && length != 0 {
-			return fmt.Errorf("the dump's end at %d has %d bytes", at, length)
+			return fmt.Errorf("the dump's end record at %d has %d bytes of content", at, length)
 		}
 		heap = heap || last == tagHeapDump || last == tagHeapSegment
 		segments = segments || last == tagHeapSegment
@@ -77,8 +77,8 @@ func wholeDump(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// headWindow is a buffer for reading a few bytes in many places, because many
-// records are short.
+// headWindow reads headers from a file through a buffer, because most records
+// are short.
 type headWindow struct {
 	r     io.ReaderAt
 	size  int64
@@ -105,7 +105,8 @@ func (w *headWindow) at(off, n int64) ([]byte, error) {
 	return w.buf[off-w.start:][:n], nil
 }
 
-// begin reads the head of the file and returns the offset of the first record.
+// begin reads the header of the file and returns the offset of the first
+// record.
 func (w *headWindow) begin() (int64, error) {
 	const most = int64(len(magicOfDump) + maxVersion)
 	text, err := w.at(0, most)

@@ -77,9 +77,11 @@ func TestWholeDump(t *testing.T) {
 		"another format": {
 			[]byte("Native heap dump not available. To enable, run"), "not a heap dump",
 		},
-		"an endless header":            {[]byte(magicOfDump + strings.Repeat("1", 100)), "not a heap dump"},
-		"a truncated heap":             {records(1, 0x1c, 0x2c)[:60], "the dump is truncated after 60 of "},
-		"an end record with content":   {append(records(0x1c), append(record(0x2c, 1), 0)...), "the dump's end at"},
+		"an endless header": {[]byte(magicOfDump + strings.Repeat("1", 100)), "not a heap dump"},
+		"a truncated heap":  {records(1, 0x1c, 0x2c)[:60], "the dump is truncated after 60 of "},
+		"an end record with content": {
+			append(records(0x1c), append(record(0x2c, 1), 0)...), "the dump's end record at",
+		},
 		"a length of almost 4 GB":      {append(records(0x1c), record(0x1c, 1<<32-1)...), "bytes"},
 		"terminal escapes in a header": {[]byte("\x1b[2Jx"), `not a heap dump: it begins with "?[2Jx"`},
 	} {
@@ -133,8 +135,8 @@ func TestRecordedDumpsAreWhole(t *testing.T) {
 	}
 }
 
-// TestBrokenDisk: an error of the disk is reported as such, not as a truncated
-// dump.
+// TestBrokenDisk: a read error of the disk is reported as such, not as a
+// truncated dump.
 func TestBrokenDisk(t *testing.T) {
 	b := records(1, 2, 0x1c, 0x1c, 0x2c)
 	if err := wholeDump(bytes.NewReader(b[:20]), int64(len(b))); !errors.Is(err, io.ErrUnexpectedEOF) ||

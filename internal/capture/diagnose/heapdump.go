@@ -23,7 +23,7 @@ const (
 	// between them consists of the owner, the run and a unique word.
 	dumpPrefix, dumpSuffix = "leakgate-", ".hprof"
 
-	// maxRun is the maximum length of the run in the name of a file.
+	// maxRun is the maximum length of the run's name in the name of a file.
 	maxRun = 40
 
 	// reserve is the number of bytes that must stay free on each of the two
@@ -34,8 +34,8 @@ const (
 	helpTimeout = 10 * time.Second
 	// settle is the device time between the GC signal and the dump. ART
 	// collects when it receives the signal (signal_catcher.cc, HandleSigUsr1);
-	// the remaining time is for the finalizers. The article waits half a
-	// minute, during which the app keeps leaking.
+	// the remaining time is for the finalizers. The article (docs/article.md)
+	// waits half a minute, during which the app keeps leaking.
 	settle = 5 * time.Second
 	// pollEvery is the device time between two polls of a dump that is being
 	// written.
@@ -56,8 +56,8 @@ const (
 	pullGrowth = 16 * mebibyte
 	// pullStart is additional real time for each pull.
 	pullStart = time.Minute
-	// cleanUp is the maximum real time for removing a file, which is done even
-	// if the caller's context is done.
+	// cleanUp is the maximum real time for removing a file. The removal is
+	// attempted even if the caller's context is done.
 	cleanUp = 10 * time.Second
 )
 
@@ -68,8 +68,8 @@ type heapDump struct {
 	// remote is the path of the file on the device.
 	remote string
 	help   dumpsys.AmHelp
-	// bound is an upper bound of this process's Java heap, in bytes; 0 if
-	// unknown.
+	// bound is an upper bound for the size of this process's Java heap, in
+	// bytes; 0 if unknown.
 	bound int64
 	// free is the lowest free space seen on the device; unknown if it was never
 	// read.
@@ -124,9 +124,9 @@ func (h *heapDump) make(ctx context.Context, file string) error {
 	return h.fetch(ctx, file)
 }
 
-// readHelp reads which options of am this release supports. It is also the
-// cheapest way to detect that system_server hangs, before the process is
-// stopped for the dump.
+// readHelp reads the help of am, to learn which options this release supports.
+// It is also the cheapest way to detect that system_server hangs, before the
+// process is stopped for the dump.
 func (h *heapDump) readHelp(ctx context.Context) error {
 	a, err := shell.Ask(ctx, h.dev, h.scaled(helpTimeout), "am help </dev/null")
 	switch {
@@ -182,8 +182,8 @@ func (h *heapDump) command() string {
 }
 
 // dump runs am dumpheap until the dump is written. The process is stopped
-// during the dump. Meanwhile it is polled, because am waits forever for a
-// process that has died.
+// during the dump. Meanwhile the process is polled, because am waits forever if
+// it has died.
 func (h *heapDump) dump(ctx context.Context) error {
 	h.result.command = h.command()
 	if h.req.Paused != nil {
@@ -217,7 +217,7 @@ func (h *heapDump) run(ctx context.Context) error {
 		a, err := shell.Ask(ctx, h.dev, h.method.Limit+slack, h.result.command+" </dev/null 2>&1"+closing(m))
 		done <- ended{a, err}
 	}()
-	// However this function returns, the command is ended first.
+	// However this function returns, it ends the command first.
 	finished := false
 	defer func() {
 		cancel()

@@ -195,7 +195,7 @@ var dumpCases = []dumpCase{
 		words: "letters and digits", within: time.Second},
 }
 
-// flipped changes a byte in each of the first n pulls.
+// flipped returns a function that changes a byte in each of the first n pulls.
 func flipped(pulls int) func(io.Reader) io.Reader {
 	return func(r io.Reader) io.Reader {
 		if pulls--; pulls < 0 {
@@ -290,7 +290,8 @@ func (c dumpCase) run(t *testing.T) {
 	}
 }
 
-// TestCallerEndsHeapDump: Ctrl-C in the middle leaves no file.
+// TestCallerEndsHeapDump: Ctrl-C during a heap dump leaves no file on the
+// device.
 func TestCallerEndsHeapDump(t *testing.T) {
 	for _, words := range []string{"am help", "am dumpheap", "stat -c", "pull "} {
 		synctest.Test(t, func(t *testing.T) {
@@ -310,7 +311,7 @@ func TestCallerEndsHeapDump(t *testing.T) {
 	}
 }
 
-// TestSlowDumpIsWaitedFor: if the end of a dump is not reported and its writing
+// TestSlowDumpIsWaitedFor: if the end of a dump is not reported and writing
 // pauses, the dump is pulled again.
 func TestSlowDumpIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -347,7 +348,8 @@ func TestSlowDumpIsWaitedFor(t *testing.T) {
 }
 
 // scriptedDump diagnoses process 7 on a scripted device whose am does not wait.
-// For each check of the process, stat returns a stat line, or no answer.
+// For each check of the process, stat returns a stat line, or an error if the
+// device does not respond.
 func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error)) Diagnosis {
 	t.Helper()
 	var whole bytes.Buffer
@@ -385,14 +387,14 @@ func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error))
 }
 
 // TestCheckAfterTheDump: a check of the process after the dump decides whether
-// the dump belongs to the requested process. A single check without an answer
+// the dump belongs to the requested process. A single check without a response
 // decides nothing.
 func TestCheckAfterTheDump(t *testing.T) {
 	own, other := statLine(7, "a", 5), statLine(7, "b", 6)
 	for _, c := range []struct {
 		name string
-		// looks are the answers to the checks after am: - means no answer; the
-		// last answer repeats.
+		// looks are the responses to the checks after am: - means no response;
+		// the last response repeats.
 		looks  []string
 		ending Ending
 		words  string
@@ -428,8 +430,8 @@ func TestCheckAfterTheDump(t *testing.T) {
 }
 
 // TestRemovalThatFails: a removal that fails once is repeated. A dump that may
-// still be on the device is named in the outcome, whatever the ending of the
-// step, and the sweep finds it.
+// still be on the device is named in the outcome, however the step ends, and
+// the sweep finds it.
 func TestRemovalThatFails(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -578,7 +580,7 @@ func sweep(t *testing.T, api int) {
 	}
 	for _, name := range stays {
 		if !strings.Contains(left.String(), name) {
-			t.Errorf("%s is gone: %q", name, left.String())
+			t.Errorf("%s was removed: %q", name, left.String())
 		}
 	}
 }

@@ -262,7 +262,7 @@ func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
 var md5Form = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
 
 // remove deletes the dump on the device, even if the caller's context is done.
-// If the device does not answer, remove tries once more.
+// If the device does not respond, remove tries once more.
 func (h *heapDump) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 
 const garbage = "the dump includes garbage"
 
-// collect triggers a GC of the process if am cannot do so, and waits until it
-// is complete.
+// collect triggers a GC by a signal, for releases whose am cannot do so, and
+// waits for its completion.
 func (h *heapDump) collect(ctx context.Context, status []byte) error {
 	why := h.signal(ctx, status)
 	if ctx.Err() != nil {

@@ -55,7 +55,8 @@ func (h *heapDump) seeFree(df []byte) {
 }
 
 // bound returns an upper bound for the size of a process's Java heap, in bytes:
-// its anonymous memory. A kernel before 4.5 reports only all resident memory.
+// its anonymous memory. Kernels before 4.5 report only the resident memory as a
+// whole.
 func bound(status []byte) int64 {
 	s, err := procfs.ParseStatus(status)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// judge returns nil if a text is the artifact. If the command was killed or a
-// read failed, the text may be truncated even though it can be parsed; the exit
-// status shows this.
+// judge returns nil if the output of a command is the artifact. If the command
+// was killed or a read failed, the output may be truncated even though it can
+// be parsed; the exit status reveals this.
 func (w Method) judge(p capture.Process, text []byte, exit int, errs []byte) error {
 	var err error
 	switch {
@@ -54,8 +54,8 @@ func refuses(e dumpsys.DeviceError) bool {
 	return false
 }
 
-// deviceWords returns the first error message of the device in the texts as an
-// error, or nil if there is none.
+// deviceWords returns the first error message of the device in the outputs as
+// an error, or nil if there is none.
 func deviceWords(texts ...[]byte) error {
 	for _, text := range texts {
 		e, ok := dumpsys.ClassifyError(text)
@@ -69,7 +69,8 @@ func deviceWords(texts ...[]byte) error {
 	return nil
 }
 
-// asRefusal converts a parser's error to a refusal of the device, if it is one.
+// asRefusal returns notAllowed for a parser's error that is a refusal of the
+// device, and any other error unchanged.
 func asRefusal(err error) error {
 	var e dumpsys.DeviceError
 	if errors.As(err, &e) && refuses(e) {
@@ -78,8 +79,8 @@ func asRefusal(err error) error {
 	return err
 }
 
-// unreadable returns the reason why a text cannot be parsed: the device's error
-// message if the text contains one, otherwise err.
+// unreadable returns the reason why an output cannot be parsed: the device's
+// error message if the output contains one, otherwise err.
 func unreadable(text []byte, err error) error {
 	if said := deviceWords(text); said != nil {
 		return said
@@ -95,7 +96,7 @@ func wholeSmaps(text []byte) error {
 	case m.Truncated:
 		return errors.New("smaps is truncated")
 	case !m.Pss.Known || !m.Mappings.Known:
-		return errors.New("smaps has no Pss of all mappings")
+		return errors.New("smaps does not contain the Pss of all mappings")
 	}
 	return nil
 }
@@ -214,8 +215,8 @@ func wholeGPU(text []byte) error {
 	return nil
 }
 
-// wholeSurfaceFlinger also accepts a text without the list of buffers if the
-// text is from SurfaceFlinger: every such text lists the layers.
+// wholeSurfaceFlinger also accepts output of SurfaceFlinger without the list of
+// buffers: such output always lists the layers.
 func wholeSurfaceFlinger(text []byte) error {
 	s, err := dumpsys.ParseSurfaceFlinger(text)
 	var e dumpsys.DeviceError
@@ -239,19 +240,19 @@ func wholeLogcat(text []byte) error {
 			return nil
 		}
 	}
-	return unreadable(text, errors.New("logcat has no log line"))
+	return unreadable(text, errors.New("logcat contains neither a buffer head nor a log line"))
 }
 
 // wholeExitInfo requires the title (frameworks/base
 // AppExitInfoTracker.dumpHistoryProcessExitInfo).
 func wholeExitInfo(text []byte) error {
 	if !bytes.Contains(text, []byte("PROCESS EXIT INFO")) {
-		return unreadable(text, errors.New("the answer is not exit info"))
+		return unreadable(text, errors.New("the output is not exit info"))
 	}
 	return interruptedText(text)
 }
 
-// interruptedText returns an error if the text contains the message that
+// interruptedText returns an error if the output contains the message that
 // dumpsys prints when it stops a service that took too long.
 func interruptedText(text []byte) error {
 	at := bytes.LastIndex(text, []byte("\n*** SERVICE '"))

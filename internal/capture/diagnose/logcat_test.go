@@ -67,8 +67,8 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	}
 }
 
-// TestOtherAppsAreNotKept: other apps are removed from other device-wide texts
-// too.
+// TestOtherAppsAreNotKept: lines about other apps are removed from all other
+// device-wide output, too.
 func TestOtherAppsAreNotKept(t *testing.T) {
 	for _, api := range []int{28, 34} {
 		synctest.Test(t, func(t *testing.T) { keepOwn(t, api) })
@@ -116,8 +116,8 @@ func keepOwn(t *testing.T, api int) {
 	}
 }
 
-// TestHeldTextIsNotOnTheDisk: a run that is killed while it reads a log leaves
-// no part of the log on the disk.
+// TestHeldTextIsNotOnTheDisk: if a run is killed while it reads a log, no part
+// of the log remains on the disk.
 func TestHeldTextIsNotOnTheDisk(t *testing.T) {
 	a, err := newArtifact(t.TempDir(), "x", 100)
 	if err != nil {

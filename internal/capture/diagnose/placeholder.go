@@ -12,7 +12,7 @@ import (
 )
 
 // placeholders holds the words that may be in braces in a command line. The
-// value is true if the word is replaced by a text from the device.
+// value is true if the word is replaced by a string from the device.
 var placeholders = map[string]bool{"pid": false, "user": false, "process": true, "package": true}
 
 // fill substitutes the values of a process into a command line that passed
@@ -52,8 +52,8 @@ func checkLine(line string) error {
 	case c.quote != 0:
 		return fmt.Errorf("missing closing %c", c.quote)
 	case c.texts > 0 && c.nested != "":
-		return fmt.Errorf("the command has %s, where a name cannot be quoted safely: write it without, or without "+
-			"{process} and {package}", c.nested)
+		return fmt.Errorf("the command has %s, where a name cannot be quoted safely: rewrite the command "+
+			"without this, or without {process} and {package}", c.nested)
 	}
 	return nil
 }
@@ -64,10 +64,10 @@ type lineCheck struct {
 	at   int
 	// quote is the open quote: ' or " or `; 0 if none is open.
 	quote byte
-	// texts is the number of placeholders whose value is a text.
+	// texts is the number of placeholders whose value is a string.
 	texts int
-	// nested is a construct that makes it unclear what is quoted, or empty if
-	// there is none.
+	// nested is a shell construct that makes it unclear what is quoted, or
+	// empty if there is none.
 	nested string
 }
 

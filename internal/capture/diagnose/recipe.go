@@ -71,7 +71,7 @@ type Method struct {
 	// 0 means no bound.
 	From, To int
 	// File is the artifact's name if this method returns a different kind of
-	// text than the best method; if it is empty, Step.File is used.
+	// output than the best method; if it is empty, Step.File is used.
 	File string
 	// Limit is the maximum real time; it is shorter on a simulated device with
 	// a faster clock.
@@ -80,16 +80,16 @@ type Method struct {
 	Max int64
 	// Note describes what this method loses; it is empty if nothing is lost.
 	Note string
-	// Accept rejects a text that is not the artifact: an error message of the
-	// device, a truncated text. If it is nil, any text that is not empty is
-	// accepted.
+	// Accept rejects output that is not the artifact: an error message of the
+	// device or truncated output. If Accept is nil, any output that is not
+	// empty is accepted.
 	Accept func(text []byte) error
 
 	// about is like Accept, and also receives the process.
 	about func(p capture.Process, text []byte) error
-	// own reduces a device-wide text to the parts about the app; it is nil if
-	// the whole text is about the process. The other parts are never written to
-	// the host's disk.
+	// own reduces device-wide output to the parts about the app; it is nil if
+	// the whole output is about the process. The other parts are never written
+	// to the host's disk.
 	own func(app dumpsys.AppFilter, text []byte, now time.Time) dumpsys.Part
 	// exits is the highest exit status with which the output can be complete.
 	exits int
@@ -106,8 +106,9 @@ const (
 	// someGone is the exit status of grep and ls if a file disappeared while
 	// they ran.
 	someGone = 2
-	// anyExit is the limit for dumpsys, whose output itself shows whether it is
-	// complete. Higher values are exit statuses of signals.
+	// anyExit is the highest exit status accepted from dumpsys, whose output
+	// itself shows whether it is complete. Higher values are exit statuses of
+	// signals.
 	anyExit = 128
 
 	mebibyte = 1 << 20
@@ -117,14 +118,14 @@ const (
 	// maxLight is the maximum size of an artifact that is taken for later
 	// comparison.
 	maxLight = 5 * mebibyte
-	// quickLimit is the limit for files of /proc; reading the largest takes 0.3
-	// s on a phone.
+	// quickLimit is the time limit for files of /proc; reading the largest
+	// takes 0.3 s on a phone.
 	quickLimit = 10 * time.Second
-	// dumpLimit is the limit for answers of system_server; it exceeds the
+	// dumpLimit is the time limit for system_server to respond; it exceeds the
 	// default limit of dumpsys on the device.
 	dumpLimit = 15 * time.Second
-	// heapLimit is the limit for writing a heap dump, which usually takes a
-	// minute.
+	// heapLimit is the time limit for writing a heap dump, which usually takes
+	// a minute.
 	heapLimit = 5 * time.Minute
 )
 
@@ -260,7 +261,7 @@ var steps = map[string]func() Step{
 			}}
 	},
 	"logcat": func() Step {
-		// The buffers are passed as one -b each, which every release accepts;
+		// Each buffer is passed with its own -b, which every release accepts;
 		// the crash buffer exists since Android 5.
 		return Step{
 			Name: logcatStep, File: "logcat.txt", Proves: "garbage collections, crashes and kills around that time",
@@ -292,7 +293,7 @@ var steps = map[string]func() Step{
 // logcatStep is the name of the step that keeps the device's log.
 const logcatStep = "logcat"
 
-// untimed converts a filter for texts without timestamps to the type of
+// untimed converts a filter for output without timestamps to the type of
 // Method.own.
 func untimed(filter func(dumpsys.AppFilter, []byte) dumpsys.Part) func(dumpsys.AppFilter, []byte,
 	time.Time) dumpsys.Part {
@@ -310,9 +311,9 @@ func procStep(file, proves string, accept func([]byte) error) Step {
 	return s
 }
 
-// lighten removes the methods that return a different kind of text, which could
-// not be compared with a later text, and limits the time and size of the other
-// methods.
+// lighten removes the methods that return a different kind of output, which
+// could not be compared with later output, and limits the time and size of the
+// other methods.
 func (r *Recipe) lighten() {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -323,8 +324,8 @@ func (r *Recipe) lighten() {
 	}
 }
 
-// With returns the recipe with more steps at its end. A step replaces an
-// existing step of the same name.
+// With returns the recipe with more steps appended. A step replaces an existing
+// step of the same name.
 func (r Recipe) With(more ...Step) Recipe {
 	r.Steps = slices.Clone(r.Steps)
 	for _, s := range more {

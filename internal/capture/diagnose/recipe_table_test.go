@@ -32,10 +32,11 @@ type localPhone struct {
 	// before, if not nil, is called before a round trip and may return its
 	// error.
 	before func(ctx context.Context, n int, what string) error
-	// without is the name of a program that the phone does not have.
+	// without is the name of a program that the phone does not have; it is
+	// recognized at the beginning of a command line.
 	without string
 	// absent is the name of a program that the phone does not have; it is
-	// looked for anywhere in a command line.
+	// recognized anywhere in a command line.
 	absent string
 	// endless is a command that prints nothing and does not end.
 	endless string
@@ -371,7 +372,7 @@ func (s situation) everyRecipe(t *testing.T) {
 }
 
 // checkHeap checks that the command has -g if am supports it; otherwise the
-// signal must be sent by a user who is allowed to.
+// signal must be sent by a user who is allowed to send it.
 func (s situation) checkHeap(t *testing.T, d *localPhone, o StepOutcome, file string) {
 	t.Helper()
 	if option := strings.Contains(o.Command, " -g "); option != (s.api >= 28) {

@@ -87,7 +87,7 @@ func TestWithKeepsTheRecipe(t *testing.T) {
 	}
 }
 
-// recordedTexts holds real outputs, with the check that accepts each of them.
+// recordedTexts returns real outputs, with the check that accepts each of them.
 func recordedTexts(t testing.TB) map[string]func([]byte) error {
 	of := func(pid int, judge func(capture.Process, []byte) error) func([]byte) error {
 		return func(text []byte) error { return judge(capture.Process{PID: pid}, text) }
@@ -197,7 +197,7 @@ func TestJudgesOfLines(t *testing.T) {
 
 // TestExitStatusOfAWholeText: the output of a killed command, or of a failed
 // read, is truncated even if it can be parsed. If a thread ends while all
-// threads are listed, the text is still complete.
+// threads are listed, the output is still complete.
 func TestExitStatusOfAWholeText(t *testing.T) {
 	const log, killed = "--------- beginning of main\n", 128 + 9
 	p := capture.Process{Name: "com.a", PID: 7}
@@ -344,7 +344,7 @@ func FuzzCustomStep(f *testing.F) {
 			return
 		}
 		got := fill(s.Methods[0].Command, p, capture.Facts{API: 34})
-		// This separate implementation replaces one word after another.
+		// This separate implementation replaces one placeholder after another.
 		var want strings.Builder
 		for rest := line; rest != ""; {
 			switch {

@@ -64,13 +64,13 @@ func hint(l capture.Level) As {
 	return AsShell
 }
 
-// rightsTimeout is the maximum real time of the answer: su may wait for the
-// user to confirm it.
+// rightsTimeout is the maximum real time of the call: su may wait for the user
+// to confirm it.
 const rightsTimeout = 3 * time.Second
 
 // prefix returns the prefix with which a command runs as this user. The first
 // call for a user whose prefix is not yet known tries all users, in one round
-// trip. su comes last, because it may not return; it is never called again.
+// trip. su comes last, because it may not return; it is tried only once.
 func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	if as == AsShell {
 		return shell.Prefix{}, nil
@@ -128,8 +128,7 @@ func (d *diagnosing) probeRights(ctx context.Context) {
 	}
 }
 
-// noAnswer returns the error for a part that is missing from an incomplete
-// answer.
+// noAnswer returns the error for a part that is missing from incomplete output.
 func noAnswer(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -146,7 +145,7 @@ func wants(text []byte, uid int) error {
 	case got == uid:
 		return nil
 	case got >= 0:
-		return notAllowed{fmt.Sprintf("it returns user %d", got)}
+		return notAllowed{fmt.Sprintf("it runs as uid %d", got)}
 	}
 	said := shell.Clip(string(text))
 	if e := deviceWords(text); e != nil {

@@ -42,8 +42,8 @@ func owner(dev capture.Device) string {
 
 // Sweep removes the heap dumps that crashed runs have left on the device, and
 // returns their paths. It removes only files in /data/local/tmp with a name
-// that this package uses. The caller must hold the device lease: its own dumps
-// are removed immediately, those of other owners once they are old.
+// that this package uses. The caller must hold the device lease: dumps of the
+// same owner are removed immediately, those of other owners once they are old.
 func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	const all = dumpDir + "/" + dumpPrefix + "*" + dumpSuffix
 	parts, err := askSwept(ctx, dev, []shell.Part{

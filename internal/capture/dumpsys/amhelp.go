@@ -18,8 +18,9 @@ type AmHelp struct {
 }
 
 // ParseAmHelp parses the help of am (ActivityManagerShellCommand.dumpHelp, and
-// the usage text of Am.java up to Android 7). An option is No only if the entry
-// dumpheap is complete. The error is a DeviceError if there is no such entry.
+// the usage text of Am.java up to Android 7). An option is No only if the
+// dumpheap entry is complete. The error is a DeviceError if there is no such
+// entry.
 func ParseAmHelp(text []byte) (AmHelp, error) {
 	s, _ := input(text)
 	in := lines{rest: s}
@@ -77,8 +78,9 @@ func isDumpheap(line string) bool {
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == ':')
 }
 
-// options finds "[-g]", "[-b <format>]" and "-g: force GC". The last word of a
-// truncated text does not count: "[-" is not an option.
+// options adds the options in a line to listed; it recognizes "[-g]", "[-b
+// <format>]" and "-g: force GC". The last word of a truncated line does not
+// count: "[-" is not an option.
 func options(line string, listed map[string]bool) {
 	for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '[' || r == ']' }) {
 		if w = strings.TrimSuffix(w, ":"); strings.HasPrefix(w, "-") && len(w) > 1 && len(w) < 16 {

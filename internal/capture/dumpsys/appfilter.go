@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// AppFilter reduces a device-wide text to the lines that are about one app.
+// AppFilter reduces device-wide output to the lines that are about one app.
 type AppFilter struct {
 	Package string
 	// Lifetimes are the known lives of the app's processes.
@@ -25,15 +25,15 @@ type Lifetime struct {
 	From, To time.Time
 }
 
-// Part is the part of a text that is about one app.
+// Part is the part of a command's output that is about one app.
 type Part struct {
 	Text []byte
 	// Kept is the number of lines in the part; All is the number of lines in
-	// the whole text.
+	// the whole output.
 	Kept, All int
 }
 
-// String describes how much of the text was kept.
+// String describes how much of the output was kept.
 func (p Part) String() string { return fmt.Sprintf("%d of %d lines kept", p.Kept, p.All) }
 
 // systemTags are the tags under which the system logs events of an app, in
@@ -72,8 +72,8 @@ func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	return out
 }
 
-// logFilter decides about one line after another. A later line may change an
-// earlier decision, which is therefore stored in lines.
+// logFilter decides for each line whether it is kept. A later line may change
+// an earlier decision, which is therefore stored in lines.
 type logFilter struct {
 	app   AppFilter
 	now   time.Time
@@ -157,7 +157,7 @@ func (f *logFilter) within(stamp string, l Lifetime) bool {
 	if err != nil {
 		return true
 	}
-	if at.After(f.now.AddDate(0, 0, 1)) { // the line is of the previous year
+	if at.After(f.now.AddDate(0, 0, 1)) { // the line is from the previous year
 		at = at.AddDate(-1, 0, 0)
 	}
 	return (l.From.IsZero() || !at.Before(l.From)) && (l.To.IsZero() || !at.After(l.To))
@@ -228,9 +228,9 @@ func (f *logFilter) crash(e logEntry, msg string, at int) bool {
 	return f.crashing[e.pid]
 }
 
-// tombstone keeps what crash_dump prints about a process of the app (debuggerd
-// tombstone.cpp): a line of stars begins it, and a later line names the
-// process.
+// tombstone keeps the lines that crash_dump prints about a process of the app
+// (debuggerd tombstone.cpp): they begin with a line of stars, and a later line
+// names the process.
 func (f *logFilter) tombstone(e logEntry, msg string, at int) bool {
 	if strings.HasPrefix(msg, "*** *** ***") {
 		f.tomb[e.pid] = &tombstone{}
@@ -279,8 +279,8 @@ func (f *logFilter) notResponding(e logEntry, msg string) bool {
 	return false
 }
 
-// named reports whether a text names the app, that is, contains its package as
-// a whole name and not as the prefix of another package.
+// named reports whether a string names the app, that is, contains its package
+// as a whole name and not as the prefix of another package.
 func (a AppFilter) named(text string) bool {
 	return a.Package != "" && names(text, a.Package)
 }
@@ -307,7 +307,7 @@ func ofName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// filterLines keeps the lines for which keep returns a text, in the form that
+// filterLines keeps the lines for which keep returns true, in the form that
 // keep returns.
 func filterLines(text []byte, keep func(line string) (string, bool)) Part {
 	var out Part
@@ -379,10 +379,10 @@ func (a AppFilter) has(pid int64) bool {
 
 // Replacements for names in the lists of buffers that do not belong to the app.
 const (
-	// OtherApp replaces a layer that names another app.
+	// OtherApp replaces the name of a layer that names another app.
 	OtherApp = "(another app)"
-	// HiddenTitle replaces a layer whose name may be a title that was written
-	// by a person.
+	// HiddenTitle replaces the name of a layer that may be a title written by a
+	// person.
 	HiddenTitle = "(title hidden)"
 )
 
@@ -446,7 +446,7 @@ var (
 	// plainLayer matches names without text written by people: identifiers and
 	// numbers.
 	plainLayer = regexp.MustCompile(`^[A-Za-z0-9_#$.,:{}()\[\]/-]*(\(BLAST Consumer\)[0-9]*)?$`)
-	// packageName matches package names of two or more words.
+	// packageName matches package names of two or more segments.
 	packageName = regexp.MustCompile(`[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)+`)
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// shopAt is com.shop at the time of the device's clock, with a process that has
-// run since 14:00 and a process that ended at 13:00.
+// shopAt returns the filter for com.shop, with a process that has run since
+// 14:00 and a process that ended at 13:00, and the time of the device's clock.
 func shopAt() (AppFilter, time.Time) {
 	at := func(clock string) time.Time {
 		t, _ := time.Parse(time.DateTime, "2026-03-01 "+clock)
@@ -161,7 +161,7 @@ func TestFilterLogcatAcrossTheYear(t *testing.T) {
 func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(logLines) {
-		if !strings.Contains(line, "  8890  8890 ") { // a process whose claim about itself is false
+		if !strings.Contains(line, "  8890  8890 ") { // a process that claims the pid of another
 			text.WriteString(line[1:])
 		}
 	}
@@ -253,7 +253,7 @@ Total imported by gralloc: 30.00KiB
 	}
 }
 
-// The filters do not lose any numbers from recorded texts of real devices.
+// The filters do not lose any numbers in output recorded on real devices.
 func TestFiltersKeepRecordedNumbers(t *testing.T) {
 	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
 	whole, err := ParseSurfaceFlinger(text)

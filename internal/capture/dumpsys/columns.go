@@ -31,8 +31,9 @@ var columnNames = [numColumns]string{
 	"Swap", "SwapPss", "Rss", "Heap Size", "Heap Alloc", "Heap Free",
 }
 
-// columnWords maps the joined words of the two header lines to a column. 4.3
-// has no "Total", 4.4 to 6 print Swapped, and 5.0 -a omits one "Dirty".
+// columnWords maps the joined words of the two header lines to a column.
+// Android 4.3 has no "Total", 4.4 to 6 print Swapped, and 5.0 -a omits one
+// "Dirty".
 var columnWords = map[string]columnKind{
 	"pss": pss, "pss total": pss, "pss clean": pssClean,
 	"shared dirty": sharedDirty, "private dirty": privateDirty, "private": privateDirty,
@@ -55,7 +56,8 @@ func (r *Row) cell(k columnKind) *known.Int {
 type columns struct {
 	kinds []columnKind
 	edges []int // where each column ends: cells are right-aligned
-	// swapped is the wording of Android 4.4 to 6: "Swapped".
+	// swapped reports whether the header has the wording of Android 4.4 to 6:
+	// "Swapped".
 	swapped bool
 }
 
@@ -90,8 +92,8 @@ func rightEdges(dashes string) (edges []int) {
 	return edges
 }
 
-// headerWords finds the words of each column: by position, or by their order if
-// the spaces were reflowed.
+// headerWords returns the words of each column, assigned by position, or by
+// order if the spaces were reflowed.
 func headerWords(upper, lower string, edges []int) []string {
 	words := make([]string, len(edges))
 	placed := true
@@ -141,7 +143,7 @@ func (c *columns) has(kind columnKind) bool {
 
 // beforeSummary reports whether the table is from a release up to Android 6: a
 // release that prints no App Summary, or one whose App Summary follows exactly
-// from the rows. On later releases, a text without an App Summary is truncated.
+// from the rows. On later releases, output without an App Summary is truncated.
 func (c *columns) beforeSummary() bool {
 	return c != nil && (c.swapped || !c.has(swap) && !c.has(swapPss) && !c.has(rss))
 }
@@ -166,7 +168,7 @@ func (c *columns) assign(line string, cells []token) (assigned []string, reason 
 	assigned = make([]string, len(c.kinds))
 	whole := true
 	if last := cells[len(cells)-1]; last.cut {
-		cells, reason, whole = cells[:len(cells)-1], "cut", false
+		cells, reason, whole = cells[:len(cells)-1], "truncated", false
 	}
 	if c.byPlace(cells, assigned) {
 		return assigned, c.missing(assigned, whole, reason)
@@ -195,9 +197,10 @@ func (c *columns) fits(cells int) bool {
 	return cells == len(c.kinds) || cells == len(c.kinds)-c.heapColumns()
 }
 
-// missing checks a row whose cells are in their columns. If a cell in the
-// middle is empty, its value is absent and the others are valid; if the last
-// cells are empty, all cells may have shifted.
+// missing checks a row whose cells are in their columns, and returns the reason
+// why cells are missing. If a cell in the middle is empty, its value is absent
+// and the others are valid; if the last cells are empty, all cells may have
+// shifted.
 func (c *columns) missing(assigned []string, whole bool, reason string) string {
 	if !whole {
 		return reason
@@ -231,7 +234,8 @@ func (c *columns) touching(cells []token) bool {
 	return false
 }
 
-// byPlace accepts the cells if each of them ends where a column ends.
+// byPlace assigns the cells to the columns at whose ends they end. It returns
+// false if a cell ends elsewhere.
 func (c *columns) byPlace(cells []token, assigned []string) bool {
 	at := make([]int, len(cells))
 	for i, cell := range cells {
@@ -250,7 +254,8 @@ func (c *columns) byPlace(cells []token, assigned []string) bool {
 }
 
 // splitTouching splits cells that touch, at the positions where the columns
-// end. The result is reliable only if all cells are then in their columns.
+// end, and assigns the parts. It returns false unless all parts are then in
+// their columns, because the result is not reliable otherwise.
 func (c *columns) splitTouching(line string, cells []token, assigned []string) bool {
 	var parts []token
 	for _, cell := range cells {

@@ -9,7 +9,7 @@ var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex
 // compute derives the dimensions from the rows in the same way as the App
 // Summary, for releases that do not print one. A missing row counts as zeros,
 // because Android omits rows of zeros (except for the two heaps, which it
-// always prints); 4.3 has columns only for the heaps.
+// always prints); Android 4.3 has these columns only for the heaps.
 func (b *Block) compute(c *columns) {
 	b.Computed = true
 	if !c.has(privateClean) {

@@ -1,14 +1,15 @@
 // Package dumpsys parses the output of Android's system services and shell
 // tools: dumpsys meminfo (Android 4.3 to 16), gfxinfo, gpu and SurfaceFlinger,
-// the help of am, and all error texts that are printed with exit code 0. It has
-// no side effects.
+// the help of am, and all error messages that are printed with exit code 0. It
+// has no side effects.
 //
-// The texts are untrusted: inputs, names, rows and warnings have limits. A
-// value that the text does not contain is unknown, never zero. An invalid field
-// is unknown and named in Warnings; the other fields are valid. A number at the
-// very end of a text, without a line end, may be the beginning of a longer
-// number: it is unknown unless its unit follows. For any other text, the error
-// is a DeviceError, which contains the device's own words.
+// The output of devices is untrusted: inputs, names, rows and warnings have
+// limits. A value that is absent from the output is unknown, never zero. An
+// invalid field is unknown and named in Warnings; the other fields are valid. A
+// number at the very end of the output, without a line end, may be the
+// beginning of a longer number: it is unknown unless its unit follows. For any
+// other output, the error is a DeviceError, which contains the device's own
+// words.
 //
 // Exit codes are ignored: dumpsys exits with 0 both for "No process found" and
 // for a dump that reached its timeout.

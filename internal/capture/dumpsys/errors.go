@@ -25,19 +25,20 @@ const (
 	// that the kernel does not have
 	NoFile       Kind = "no_file"
 	NoSpace      Kind = "no_space"     // /data is full
-	DumpFailed   Kind = "dump_failed"  // the process died or failed meanwhile
+	DumpFailed   Kind = "dump_failed"  // the process died or failed during the dump
 	Disconnected Kind = "disconnected" // adb's message about a disconnected device
 	Killed       Kind = "killed"       // the tool itself died on the device
 	Unsupported  Kind = "unsupported"  // the device does not measure this
 	InputOutput  Kind = "io"           // a read or write failed
 	Usage        Kind = "usage"        // the help text: the command line was not accepted
 	Failed       Kind = "failed"       // an error with other wording
-	Truncated    Kind = "truncated"    // the text ends before the first value
+	Truncated    Kind = "truncated"    // the output ends before the first value
 	Empty        Kind = "empty"        // no text at all
 	Format       Kind = "format"       // nothing is known
 )
 
-// DeviceError is an error message that a device printed instead of an answer.
+// DeviceError is an error message that a device printed instead of the
+// requested output.
 type DeviceError struct {
 	Kind Kind
 	Text string // the line with the message, at most 256 bytes
@@ -130,14 +131,14 @@ var phrases = []phrase{
 
 const (
 	maxErrorLine = 256
-	maxErrorHead = 16 << 10 // only the head and the tail of a long text are searched
+	maxErrorHead = 16 << 10 // only the head and the tail of long output are searched
 	maxErrorTail = 4 << 10
 )
 
 // ClassifyError finds an error message in the output of any command on a
-// device; it returns false if there is none. Use it for a text that could not
-// be parsed or was printed with a nonzero exit code, but not for a valid
-// answer: file names and process names in an answer can contain any words.
+// device; it returns false if there is none. Use it for output that could not
+// be parsed or was printed with a nonzero exit code, but not for valid output,
+// in which file names and process names can contain any words.
 func ClassifyError(text []byte) (DeviceError, bool) {
 	if len(text) > maxErrorHead+maxErrorTail {
 		text = append(text[:maxErrorHead:maxErrorHead], text[len(text)-maxErrorTail:]...)
@@ -165,9 +166,9 @@ func rankOf(line string) int {
 	return len(phrases)
 }
 
-// notAnAnswer describes a text that has none of the expected content. began
-// reports whether the expected text has begun but is truncated before the first
-// value.
+// notAnAnswer describes output that contains nothing of what was expected.
+// began reports whether the expected output has begun but is truncated before
+// the first value.
 func notAnAnswer(text []byte, began bool) DeviceError {
 	if e, ok := ClassifyError(text); ok {
 		return e
@@ -184,8 +185,9 @@ func notAnAnswer(text []byte, began bool) DeviceError {
 	return e
 }
 
-// interruption finds the lines that end an interrupted answer. They begin at
-// the start of a line, where an answer has no similar text.
+// interruption returns the error message in a line that ends interrupted
+// output. Such messages begin at the start of a line, where no other output
+// looks similar.
 func interruption(line string) (DeviceError, bool) {
 	line = strings.TrimSpace(line)
 	for _, start := range []string{

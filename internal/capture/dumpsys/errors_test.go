@@ -41,8 +41,8 @@ func TestRecordedErrors(t *testing.T) {
 	}
 }
 
-// The texts of dumpsys.cpp, ActivityManagerService, run-as.cpp, mksh, toybox
-// and adb.
+// The error messages of dumpsys.cpp, ActivityManagerService, run-as.cpp, mksh,
+// toybox and adb.
 func TestErrorTexts(t *testing.T) {
 	for text, kind := range map[string]Kind{
 		"No process found for: com.x":                                NoProcess,

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// ExitInfo is the answer of dumpsys activity exit-info [PACKAGE], of Android 11
+// ExitInfo is the output of dumpsys activity exit-info [PACKAGE], on Android 11
 // and later: how processes ended. For each package, the most recent process
 // comes first.
 type ExitInfo struct {
@@ -18,7 +18,7 @@ type ExitInfo struct {
 	// been written since boot.
 	Persisted field.Text
 	Exits     []Exit
-	// Truncated reports whether the text is visibly truncated.
+	// Truncated reports whether the output is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
@@ -32,11 +32,11 @@ type Exit struct {
 	User      known.Int  `json:"user"`
 	Process   field.Text `json:"process"`
 	// Reason is the number of the reason. ReasonName is the constant without
-	// REASON_, or the device's text for an unknown number.
+	// REASON_, or the name that the device printed for an unknown number.
 	Reason     known.Int  `json:"reason"`
 	ReasonName field.Text `json:"reason_name"`
-	// SubreasonName is the device's text. The dump of Android 11 has no
-	// subreasons.
+	// SubreasonName is the name that the device printed. The dump of Android 11
+	// has no subreasons.
 	Subreason     known.Int  `json:"subreason"`
 	SubreasonName field.Text `json:"subreason_name"`
 	// Status is the exit code if the reason is EXIT_SELF, and the signal number
@@ -180,9 +180,9 @@ func ParseExitInfo(text []byte) (ExitInfo, error) {
 	return p.out, nil
 }
 
-// notExits recognizes the messages of ActivityManagerService.dump up to Android
-// 10. Since Android 7, the shell command, which does not support exit-info
-// either, is called first.
+// notExits returns the error for output without records. It recognizes the
+// messages of ActivityManagerService.dump up to Android 10. Since Android 7,
+// the shell command, which does not support exit-info either, is called first.
 func notExits(s string) DeviceError {
 	e := notAnAnswer([]byte(s), false)
 	if e.Kind == Format && strings.Contains(clip(s, maxErrorHead), "Bad activity command") {
@@ -208,7 +208,7 @@ type exitScan struct {
 	pkg      string
 	cur      *Exit
 	seen     map[string]bool // the fields of cur read so far; of duplicates, the first is used
-	open     bool            // the description of cur continues in the next line
+	open     bool            // the description of cur continues on the next line
 }
 
 func (p *exitScan) step() bool {
@@ -308,8 +308,8 @@ func (p *exitScan) fields(line string, whole bool) {
 	}
 }
 
-// endOfField finds where the value of a field ends and which field follows, or
-// -1 if the value extends to the end of the line.
+// endOfField returns where the value of a field ends and which field follows,
+// or -1 if the value extends to the end of the line.
 func endOfField(line string, at int) (end, next int) {
 	if exitFields[at] == "description" {
 		// The system's text may include text from an app, so only the last

@@ -254,7 +254,7 @@ func TestReasonsOfAndroid17(t *testing.T) {
 		}
 	}
 	if (Exit{}).MemoryLimiter() || (Exit{}).MemoryAnomaly() {
-		t.Error("an unknown reason counts as a death by memory")
+		t.Error("an unknown reason counts as a kill because of memory")
 	}
 }
 
@@ -296,7 +296,8 @@ func TestDebugSizes(t *testing.T) {
 	}
 }
 
-// madeExits prints random records in the format of the given release.
+// madeExits returns random records, and how a release prints them: one field
+// per line, or several.
 func madeExits(r *rand.Rand, perLine bool) (text string, exits []Exit) {
 	var b strings.Builder
 	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\nLast Timestamp of Persistence " +
@@ -369,8 +370,8 @@ func TestExitInfoRoundTrip(t *testing.T) {
 	}
 }
 
-// TestExitInfoTruncatedAnywhere: the fields of a truncated text are also in the
-// whole text.
+// TestExitInfoTruncatedAnywhere: the fields of truncated output are also in the
+// complete output.
 func TestExitInfoTruncatedAnywhere(t *testing.T) {
 	for _, text := range []string{exitsOf34, exitsOfPhone, exitsOf30} {
 		whole := exitsIn(t, text).Exits

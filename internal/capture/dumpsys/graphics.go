@@ -7,13 +7,13 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Gfxinfo is the answer of dumpsys gfxinfo.
+// Gfxinfo is the output of dumpsys gfxinfo.
 type Gfxinfo struct {
 	Processes []GfxProcess
 	// Interrupted is the device's message if the service failed after it had
-	// started to answer.
+	// begun to print.
 	Interrupted *DeviceError
-	// Truncated reports whether the text is visibly truncated.
+	// Truncated reports whether the output is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
@@ -140,13 +140,13 @@ func after(line, sep string) string {
 	return rest
 }
 
-// GPU is the answer of dumpsys gpu, with or without --gpumem (Android 12 and
+// GPU is the output of dumpsys gpu, with or without --gpumem (Android 12 and
 // later). It requires a driver that reports to the eBPF program gpu_mem; many
 // drivers do not.
 type GPU struct {
 	// GPUs are the snapshots, one for each GPU.
 	GPUs []GPUMemory
-	// Truncated reports whether the text is visibly truncated.
+	// Truncated reports whether the output is visibly truncated.
 	Truncated bool
 	Warnings  []error
 }
@@ -177,7 +177,7 @@ func (g GPU) Global() known.Int {
 	return sum
 }
 
-// Processes lists the sums over all GPUs, in the order of the text.
+// Processes lists the sums over all GPUs, in the order of the output.
 func (g GPU) Processes() []GPUProcess {
 	var all []GPUProcess
 	at := map[int64]int{}
@@ -237,7 +237,7 @@ func ParseGPU(text []byte) (GPU, error) {
 			gpu.Processes = append(gpu.Processes, GPUProcess{PID: n, Bytes: bytesOf(label, value, whole, in.n, &d)})
 			found, processes = true, processes+1
 		case !whole:
-			d.Add(in.n, "line", []byte(line), "cut")
+			d.Add(in.n, "line", []byte(line), "truncated")
 		}
 		out.Truncated = out.Truncated || !whole
 	}
@@ -275,9 +275,9 @@ type SurfaceFlinger struct {
 	// those of the windows. Since Android 12, the buffers of windows are
 	// allocated by the apps.
 	Imported []Buffer `json:"imported"`
-	// Truncated reports whether the text is visibly truncated. If only the list
-	// of imported buffers is truncated, Truncated is false, and the number of
-	// imported buffers is unknown.
+	// Truncated reports whether the output is visibly truncated. If only the
+	// list of imported buffers is truncated, Truncated is false, and the number
+	// of imported buffers is unknown.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }
@@ -371,7 +371,7 @@ func bufferOf(line string, whole bool, n int, d *field.Warnings) (Buffer, bool) 
 // importedOf parses "+ name:VRI[Main]#0(BLAST Consumer)0, id:2126008817486,
 // size:10360.25KiB, w/h:1080x2400, ...".
 func importedOf(line string, whole bool, n int, d *field.Warnings) (Buffer, bool) {
-	// Only the name is untrusted: it may contain any text before the id.
+	// Only the name is untrusted: it may contain any characters before the id.
 	i := strings.LastIndex(line, ", id:")
 	if i < 0 || !whole {
 		return Buffer{}, false

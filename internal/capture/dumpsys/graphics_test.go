@@ -117,7 +117,7 @@ func TestRecordedSurfaceFlinger(t *testing.T) {
 	}
 }
 
-// recordedSurfaceFlinger returns the recorded text with an end added to its
+// recordedSurfaceFlinger returns the recorded output, with an end added to its
 // list of imported buffers.
 func recordedSurfaceFlinger(t testing.TB) []byte {
 	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
@@ -242,7 +242,7 @@ func TestNotGraphics(t *testing.T) {
 	}
 }
 
-// TestTruncatedGraphics truncates the recorded texts at every byte.
+// TestTruncatedGraphics truncates the recorded outputs at every byte.
 func TestTruncatedGraphics(t *testing.T) {
 	absentOr := func(file string, at int, name string, part, whole known.Int) {
 		t.Helper()

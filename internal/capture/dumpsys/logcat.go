@@ -28,7 +28,7 @@ const (
 	LogNativeCrash   LogKind = "native_crash"    // a fatal signal, or the header of a tombstone
 	LogLowMemoryKill LogKind = "low_memory_kill" // a kill by lmkd, the kernel's low memory killer or its OOM killer
 	LogKill          LogKind = "kill"            // a kill by the activity manager, for any reason
-	LogDied          LogKind = "died"            // a report of the death
+	LogDied          LogKind = "died"            // a report that the process died
 	LogANR           LogKind = "anr"             // the app does not respond (ANR)
 	LogThreadLimit   LogKind = "thread_limit"    // a thread could not be created
 	LogFileLimit     LogKind = "file_limit"      // out of file descriptors
@@ -129,7 +129,7 @@ func (l Logcat) Kill() bool {
 
 const (
 	maxLogLine = 8 << 10 // a log entry has at most 4068 bytes (LOGGER_ENTRY_MAX_PAYLOAD)
-	maxLogHead = 4 << 10 // of the stream, to find an error text in it
+	maxLogHead = 4 << 10 // of the stream, in which an error message is searched for
 	maxClip    = 256
 	maxStamp   = 48
 	maxCauses  = 32 // ART has 20 causes
@@ -162,8 +162,9 @@ func ScanLogcat(r io.Reader, pid int64, process string) (Logcat, error) {
 	return s.out, nil
 }
 
-// notALog finds messages of logcat itself in a text without entries
-// (system/logging logcat/logcat.cpp, formerly system/core logcat/logcat.cpp).
+// notALog returns the error for output without entries; it recognizes the
+// messages of logcat itself (system/logging logcat/logcat.cpp, formerly
+// system/core logcat/logcat.cpp).
 func notALog(head []byte, cut bool) DeviceError {
 	e := notAnAnswer(head, false)
 	switch {
@@ -300,7 +301,7 @@ func (s *logScan) isTarget(pid int64, name string) bool {
 // nameFits compares a possibly truncated name with the name of a process. The
 // kernel and ART keep the last 15 bytes of a name that contains a dot, and the
 // first 15 bytes of any other name (com_android_internal_os_Zygote.cpp,
-// SetThreadName). Some prefixes are longer than that.
+// SetThreadName). Some lines contain a longer prefix.
 func nameFits(name, process string) bool {
 	return name == process || len(name) >= maxComm &&
 		(strings.HasSuffix(process, name) || strings.HasPrefix(process, name))
@@ -376,7 +377,8 @@ func (s *logScan) said(e logEntry) {
 
 // runtimeTag reports whether ART logs with this tag: art; zygote for a process
 // that was not renamed yet; or, since Android 8, the truncated name of the
-// process. If the pid of a line matches, its name may be truncated in any way.
+// process. The pid of the line has already been checked, so any longer prefix
+// or suffix of the name is accepted.
 func (s *logScan) runtimeTag(tag string) bool {
 	return tag == "art" || strings.Contains(tag, "zygote") || s.process == "" || tag == s.process ||
 		len(tag) > maxComm/2 && (strings.HasSuffix(s.process, tag) || strings.HasPrefix(s.process, tag))
@@ -522,7 +524,7 @@ func (s *logScan) runtime(e logEntry) {
 		s.blame, s.out.Cause = true, ""
 	case told, !s.own(e):
 		s.crash = nil
-	default: // the system server does not print such a line
+	default: // the system server does not print this line
 		s.mention(LogCrash, *s.crash)
 		s.exception(msg)
 		s.crash = nil
@@ -895,8 +897,8 @@ func stampOf(line string) (stamp, rest string) {
 	return first + " " + clock, after
 }
 
-// tidy returns a device's text in a form that can be stored: printable, and at
-// most n bytes.
+// tidy returns a string from a device in a form that can be stored: printable,
+// and at most n bytes.
 func tidy(s string, n int) string {
 	return text.Printable(strings.ReplaceAll(clip(s, n), "\t", " "))
 }

@@ -24,7 +24,7 @@ func scanned(t *testing.T, text string, pid int64, process string) Logcat {
 	return log
 }
 
-// counts holds the number of mentions of each kind.
+// counts returns the number of mentions of each kind.
 func counts(log Logcat) map[LogKind]int64 {
 	n := map[LogKind]int64{}
 	for kind, m := range log.Mentions {
@@ -33,7 +33,7 @@ func counts(log Logcat) map[LogKind]int64 {
 	return n
 }
 
-// These lines were recorded by others; each has its source.
+// These lines were recorded by others; a comment above each names its source.
 func TestRecordedLogs(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
@@ -368,8 +368,8 @@ func stamped(line string) field.Text {
 	return field.Text(stamp)
 }
 
-// madeLog prints random events of a process and of other processes, and returns
-// what the log contains.
+// madeLog returns random events of a process and of other processes as a log,
+// and what the log contains.
 func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 	const pid, process = 123, "com.example.shop"
 	want.Mentions = map[LogKind]Mention{}

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Meminfo is the answer of dumpsys meminfo PROCESS: one block for each process
+// Meminfo is the output of dumpsys meminfo PROCESS: one block for each process
 // that has this name (one per user), or that has loaded the package.
 type Meminfo struct {
 	Blocks []Block
@@ -15,7 +15,7 @@ type Meminfo struct {
 	// time asleep.
 	Uptime, Realtime known.Int
 	// Interrupted is the device's message if the service failed after it had
-	// started to answer, for example because of a dump timeout. The affected
+	// begun to print, for example because of a dump timeout. The affected
 	// blocks are Truncated.
 	Interrupted *DeviceError
 	// Warnings are the warnings that do not belong to a block.
@@ -24,7 +24,7 @@ type Meminfo struct {
 
 // Block is one process. All sizes are in kB.
 type Block struct {
-	// PID is unknown and Process is empty for a native process, whose answer
+	// PID is unknown and Process is empty for a native process, whose output
 	// does not have a "** MEMINFO" line. Compare the pid with the expected one.
 	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
@@ -33,7 +33,7 @@ type Block struct {
 	// set.
 	TotalPss known.Int `json:"total_pss_kb"`
 	// SwapPss is the proportional share of the swap. Swap is the swap without
-	// proportional sharing, and is never included in TotalPss. A text has
+	// proportional sharing, and is never included in TotalPss. A block has
 	// either SwapPss or Swap, depending on whether the running kernel reports
 	// SwapPss.
 	SwapPss     known.Int `json:"swap_pss_kb"`
@@ -67,8 +67,8 @@ type Block struct {
 	// missing.
 	Objects map[string]int64 `json:"objects"`
 	Rows    []Row            `json:"-"`
-	// Computed reports whether the text had no App Summary, so that the
-	// dimensions were computed from the rows instead.
+	// Computed reports whether the dimensions were computed from the rows,
+	// because the output had no App Summary.
 	Computed bool `json:"computed"`
 
 	// Truncated reports whether this block is visibly truncated.
@@ -111,9 +111,9 @@ func (b *Block) Row(name string) (Row, bool) {
 	return Row{}, false
 }
 
-// ParseMeminfo parses the output of dumpsys meminfo for a process, of Android
-// 4.3 to 16, with or without -a, -d and -s. If the text contains no block, the
-// error is a DeviceError with the message in the text.
+// ParseMeminfo parses the output of dumpsys meminfo for a process, on Android
+// 4.3 to 16, with or without -a, -d and -s. If the output contains no block,
+// the error is a DeviceError with the message that was printed instead.
 func ParseMeminfo(text []byte) (Meminfo, error) {
 	s, tooLong := input(text)
 	p := meminfoScan{in: lines{rest: s}}
@@ -168,14 +168,14 @@ type meminfoScan struct {
 	facts    blockFacts
 }
 
-// blockFacts holds the facts about the text of a block that are needed when the
-// block ends.
+// blockFacts holds the facts about the lines of a block that are needed when
+// the block ends.
 type blockFacts struct {
 	table, totalRow     bool // the header of the table, and its last row
 	summary, summaryEnd bool // the title of the App Summary, and its TOTAL
 	summaryRss          bool // the App Summary has a column Rss
 	badCell             bool // a cell of the table is invalid
-	lostRow             bool // a row has no name: it may be a row that seems missing
+	lostRow             bool // a row has no name: it may be one of the rows that seem to be missing
 	brokenOff, cut      bool // the device gave up in this block; the text ends there without a line end
 	rssRow              known.Int
 	totals              []known.Int // TOTAL PSS wherever it is printed
@@ -272,7 +272,7 @@ func (p *meminfoScan) startSection(at section) {
 	}
 }
 
-// dashes are the lines under the headers of the table, the App Summary and
+// dashes handles the dashes under the headers of the table, the App Summary and
 // other sections.
 func (p *meminfoScan) dashes(line string, whole bool) {
 	c := columnsOf(p.before[0], p.before[1], line)
@@ -359,7 +359,7 @@ func (p *meminfoScan) summary(line string, whole bool) {
 		n, ok := number(pr.value.text)
 		switch {
 		case pr.value.cut:
-			p.warnings.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
+			p.warnings.Add(p.in.n, pr.label, []byte(pr.value.text), "truncated")
 		case !ok:
 			p.warnings.Add(p.in.n, pr.label, []byte(line), "not a number")
 		case p.facts.summaryRss && whole && twoColumns[pr.label] && len(tokens(line[pr.value.end:], whole)) == 0:
@@ -396,7 +396,7 @@ func (p *meminfoScan) objects(line string, whole bool) {
 		n, ok := number(pr.value.text)
 		switch {
 		case pr.value.cut:
-			p.warnings.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
+			p.warnings.Add(p.in.n, pr.label, []byte(pr.value.text), "truncated")
 		case !ok:
 			p.warnings.Add(p.in.n, pr.label, []byte(line), "not a number")
 		case len(p.cur.Objects) < maxObjects:
@@ -409,7 +409,7 @@ func (p *meminfoScan) objects(line string, whole bool) {
 }
 
 // endBlock finishes the current block. whole is false if the input was
-// truncated in it.
+// truncated within the block.
 func (p *meminfoScan) endBlock(whole bool) {
 	if p.cur == nil {
 		p.facts, p.columns = blockFacts{}, nil
@@ -462,7 +462,8 @@ func (p *meminfoScan) resolveDuplicates() {
 		}
 	}
 	// Android 11 repeats Pss in the Rss cell of the row TOTAL: the value is
-	// reliable only if it is TOTAL RSS of the App Summary, or differs from Pss.
+	// reliable only if the App Summary contains it as TOTAL RSS, or if it
+	// differs from Pss.
 	switch {
 	case b.TotalRss.Known || !f.rssRow.Known || !b.TotalPss.Known:
 	case f.rssRow == b.TotalPss:

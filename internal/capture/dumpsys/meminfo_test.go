@@ -144,7 +144,7 @@ func TestRecordedMeminfo(t *testing.T) {
 }
 
 // TestIdentities checks whether the rows, dimensions and TOTAL of each recorded
-// text are consistent, which verifies that the columns were read correctly.
+// output are consistent, which verifies that the columns were read correctly.
 func TestIdentities(t *testing.T) {
 	for _, file := range meminfoFiles {
 		if strings.Contains(file, "reflowed") || strings.Contains(file, "native") {
@@ -177,8 +177,8 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// TestTruncatedMeminfo truncates the text at every byte: no value may differ
-// from that of the whole text.
+// TestTruncatedMeminfo truncates the output at every byte: no value may differ
+// from that of the complete output.
 func TestTruncatedMeminfo(t *testing.T) {
 	for _, file := range meminfoFiles {
 		text := string(recorded.Read(t, "device", file))
@@ -320,7 +320,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// arabic prints the table in Arabic-Indic digits, but not the names of
+// arabic returns the table in Arabic-Indic digits, except in the names of
 // processes.
 func arabic(text string) string {
 	head, rest, _ := strings.Cut(text, "\n")
@@ -422,8 +422,7 @@ func TestSummaryOnly(t *testing.T) {
 		len(b.Warnings) > 0 {
 		t.Errorf("%+v", b)
 	}
-	// The lines of the text have lost their leading spaces, as in a copied
-	// text.
+	// The lines have lost their leading spaces, as in copied text.
 	if c := one(t,
 		regexp.MustCompile(`(?m)^ +`).ReplaceAllString(head+summary, "")); fmt.Sprint(values(c)) != fmt.Sprint(
 		values(b)) {
@@ -554,7 +553,7 @@ func FuzzMeminfo(f *testing.F) {
 			return
 		}
 		if len(part.Blocks) > len(m.Blocks) {
-			t.Fatalf("%d blocks in the truncated text, %d in the complete text", len(part.Blocks), len(m.Blocks))
+			t.Fatalf("%d blocks in the truncated output, %d in the complete output", len(part.Blocks), len(m.Blocks))
 		}
 		for i, b := range part.Blocks {
 			if b.PID.Known && b.PID != m.Blocks[i].PID {
@@ -575,7 +574,7 @@ func BenchmarkMeminfo(b *testing.B) {
 	}
 }
 
-// TestLongLinesTakeLinearTime passes each parser a text of 512 kB that repeats
+// TestLongLinesTakeLinearTime passes each parser 512 kB of input that repeats
 // one of the parser's keywords. A parser that takes quadratic time would exceed
 // the time limit.
 func TestLongLinesTakeLinearTime(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// MemoryLimiter is the answer of am memory-limiter status, of Android 17 and
+// MemoryLimiter is the output of am memory-limiter status, on Android 17 and
 // later: how much anonymous memory and swap an app's process may use. Sizes are
 // in bytes.
 type MemoryLimiter struct {

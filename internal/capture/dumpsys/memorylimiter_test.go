@@ -8,9 +8,9 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// The answer in MemoryLimiter.md (frameworks/base services/core
-// java/com/android/server/am), the answer of a later version of the code, and
-// the answer of an emulator of API 37.
+// The output in MemoryLimiter.md (frameworks/base services/core
+// java/com/android/server/am), that of a later version of the code, and that of
+// an emulator of API 37.
 func TestMemoryLimiter(t *testing.T) {
 	const documented = `Memory limiter
   enabled                  monitoring=true          ignored=none

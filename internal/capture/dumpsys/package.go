@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// Package is the answer of dumpsys package about an installed app.
+// Package is the output of dumpsys package about an installed app.
 type Package struct {
 	// VersionName is text chosen by the app's author, at most maxVersionName
 	// bytes long; "" if there is none.
@@ -27,7 +27,7 @@ const (
 	maxCodePath    = 4096
 )
 
-// ParsePackage parses the block of an app in the answer of dumpsys package NAME
+// ParsePackage parses the block of an app in the output of dumpsys package NAME
 // (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base).
 // versionCode and versionName are on separate lines, and flags=[ ... ] contains
 // DEBUGGABLE. The first block with the name is used: the hidden system packages

@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// packageText is a shortened answer for an updated system app, as Android 14
+// packageText is shortened output for an updated system app, as Android 14
 // prints it.
 const packageText = `Activity Resolver Table:
   Schemes:

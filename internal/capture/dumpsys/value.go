@@ -40,7 +40,7 @@ func (a Answer) String() string {
 }
 
 const (
-	maxText = 4 << 20 // of one answer; meminfo of one process has 5 kB
+	maxText = 4 << 20 // of one command's output; meminfo of one process has 5 kB
 	maxName = 256     // maximum length in bytes of a process name, a row name or an object name
 )
 
@@ -76,7 +76,7 @@ func kiloBytes(s string) (n int64, coarse, ok bool) {
 	return int64(math.Round(f)), strings.ContainsAny(digits, "eE"), true
 }
 
-// lines iterates over a text line by line.
+// lines iterates over a string line by line.
 type lines struct {
 	rest string
 	n    int // of the line that next returned most recently
@@ -128,7 +128,7 @@ func foldDigit(r rune) rune {
 type token struct {
 	text       string
 	start, end int
-	cut        bool // the token ends the text, without a line end
+	cut        bool // the token is at the end of the input, without a line end
 }
 
 func tokens(line string, whole bool) (ts []token) {
@@ -205,7 +205,8 @@ func processOf(rest string) (pid known.Int, name field.Text) {
 	return pid, name
 }
 
-// input truncates a text to its limit.
+// input returns the output of a device as a string, truncated to the maximum
+// length.
 func input(text []byte) (s string, tooLong bool) {
 	return string(text[:min(len(text), maxText)]), len(text) > maxText
 }

@@ -1,6 +1,6 @@
 // Package field contains what all parsers of device output share: an optional
-// text, the error for an invalid field, and the list of warnings about one
-// text. It keeps only a few short quotes of an untrusted text.
+// string, the error for an invalid field, and the list of warnings about one
+// input. It keeps only a few short quotes of untrusted input.
 package field
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Text is an optional text from a device. It is empty if unknown.
+// Text is an optional string from a device. It is empty if unknown.
 type Text string
 
-// MarshalJSON writes the text, or null if it is unknown.
+// MarshalJSON writes the string, or null if it is unknown.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if t == "" {
 		return []byte("null"), nil
@@ -32,7 +32,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 type Error struct {
 	Line   int    // counted from 1
 	Field  string // as printed, or the name of the column
-	Text   string // the invalid text, truncated to 80 bytes
+	Text   string // the invalid value, truncated to 80 bytes
 	Reason string
 }
 
@@ -43,15 +43,15 @@ func (e *Error) Error() string {
 }
 
 const (
-	maxQuote = 80 // maximum number of bytes of a device's text in a message
+	maxQuote = 80 // maximum number of bytes that a message quotes from a device
 
-	// MaxWarnings is the maximum number of errors that are kept for one text.
+	// MaxWarnings is the maximum number of errors that are kept for one input.
 	MaxWarnings = 50
 )
 
-// Warnings collects the errors of one text, at most MaxWarnings, which bounds
-// the memory that the invalid lines of a hostile text can use. The zero
-// Warnings is empty.
+// Warnings collects the errors of one input, at most MaxWarnings, which bounds
+// the memory that the invalid lines of hostile input can use. The zero Warnings
+// is empty.
 type Warnings struct {
 	list []error
 	lost int
@@ -78,8 +78,8 @@ func (d *Warnings) All() []error {
 	return d.list
 }
 
-// Quotable returns the part of a device's text that a message quotes: trimmed,
-// and truncated to 80 bytes.
+// Quotable returns the part of a device's output that a message quotes:
+// trimmed, and truncated to 80 bytes.
 func Quotable(text []byte) []byte {
 	text = bytes.TrimSpace(text)
 	return text[:min(len(text), maxQuote)]

@@ -54,8 +54,8 @@ func TestWarningsAreCapped(t *testing.T) {
 	}
 }
 
-// A text that consists only of invalid lines uses no more memory once the limit
-// is reached, both as bytes and as a string.
+// Input that consists only of invalid lines uses no more memory once the limit
+// is reached.
 func TestSkippedWarningsCostNothing(t *testing.T) {
 	var d Warnings
 	for range MaxWarnings {

@@ -11,7 +11,7 @@ import (
 // shell may read the file on every build of Android.
 type Limits struct {
 	OpenFiles Limit
-	// Processes is the limit of the number of threads in all processes of the
+	// Processes is the limit on the number of threads in all processes of the
 	// uid together.
 	Processes Limit
 	// AddressSpace is in bytes.

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// The kernel's text about this process agrees with its system call.
+// The parsed limits of this process agree with the result of getrlimit.
 func TestOwnLimits(t *testing.T) {
 	text, err := os.ReadFile("/proc/self/limits")
 	if err != nil {

@@ -51,8 +51,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Wherever a text is truncated, each value is either the same as in the whole
-// text or absent.
+// Wherever the input is truncated, each value is either the same as in the
+// complete input or absent.
 func TestTruncatedLimits(t *testing.T) {
 	whole, err := ParseLimits([]byte(limitsText))
 	if err != nil {

@@ -39,11 +39,11 @@ type Mapping struct {
 func ParseSmaps(r io.Reader) (Memory, error) { return ScanSmaps(r, nil) }
 
 // ScanSmaps does the same as ParseSmaps, and also passes each complete mapping
-// to each, in the order of the text. The same Mapping is reused for the next
-// one, so no memory is allocated per mapping. An error from each ends the scan
-// and is returned.
+// to the callback, in the order of the input. The same Mapping is reused for
+// the next one, so no memory is allocated per mapping. An error from the
+// callback ends the scan and is returned.
 //
-// If a text is visibly truncated (the last mapping has fewer lines than the
+// If the input is visibly truncated (the last mapping has fewer lines than the
 // first, a line end is missing, or there is an error message at the end),
 // Truncated is set: the sums and the number of mappings are unknown, and the
 // truncated mapping is not passed on. Truncation exactly between two mappings

@@ -209,7 +209,7 @@ func TestNotSmaps(t *testing.T) {
 func TestInterruptedSmaps(t *testing.T) {
 	whole := string(smapsText(3, "VmFlags"))
 	for name, text := range map[string]string{
-		"error text at the end":       whole + "cat: /proc/1/smaps: No such process\n",
+		"error message at the end":    whole + "cat: /proc/1/smaps: No such process\n",
 		"half a header":               whole + "4000-50",
 		"only a header":               whole + "4000-5000 rw-p 00000000 00:00 0 \n",
 		"last line missing":           strings.TrimSuffix(whole, "VmFlags: 0 kB\n"),
@@ -231,7 +231,7 @@ func TestInterruptedSmaps(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	// This text is complete, although it is unusual.
+	// This input is complete, although it is unusual.
 	for name, text := range map[string]string{
 		"no VmFlags (3.4)":       string(smapsText(2, "Locked")),
 		"an unknown line":        "WARNING: linker: text relocations\n" + whole,
@@ -259,7 +259,7 @@ func TestLongLinesAreBounded(t *testing.T) {
 	}
 }
 
-// cuts returns every step-th line boundary and n random bytes.
+// cuts returns the offsets of every step-th line boundary and n random offsets.
 func cuts(text []byte, step, n int) (at []int) {
 	line := 0
 	for i, c := range text {
@@ -278,9 +278,9 @@ func cuts(text []byte, step, n int) (at []int) {
 	return at
 }
 
-// thinned reduces the number of positions at which a text is truncated. A large
-// text is truncated at each of its 88,000 line ends, which takes some minutes,
-// only with LEAKGATE_E2E=long.
+// thinned reduces the number of positions at which an input is truncated. A
+// large input is truncated at each of its 88,000 line ends, which takes some
+// minutes, only with LEAKGATE_E2E=long.
 func thinned(text []byte) (step, random int) {
 	if len(text) < 1<<20 || os.Getenv("LEAKGATE_E2E") == "long" {
 		return 1, 2000
@@ -289,7 +289,7 @@ func thinned(text []byte) (step, random int) {
 }
 
 // For a truncated smaps, no sums are returned. Truncation between two mappings
-// cannot be detected in the text, but the transport's exit status shows it.
+// cannot be detected in the input, but the transport's exit status reveals it.
 func TestTruncatedSmaps(t *testing.T) {
 	for _, file := range []string{
 		"api29-x86_64-smaps_short.txt", "api29-x86_64-systemserver-smaps.txt.gz", "api36-memorylab-smaps.txt.gz",

@@ -30,7 +30,7 @@ type Status struct {
 const maxStatus = 64 << 10
 
 // ParseStatus parses /proc/PID/status. The error is ErrEmpty or ErrFormat if
-// the text does not contain any line of this file.
+// the input does not contain any line of this file.
 func ParseStatus(text []byte) (Status, error) {
 	var (
 		in    = lines{rest: text[:min(len(text), maxStatus)]}

@@ -9,12 +9,12 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/field"
 )
 
-// ErrEmpty is returned for an empty text. A text is empty if the process ended
-// between open and read. An empty text is not a sample: its values are unknown,
+// ErrEmpty is returned for empty input. A file is empty if the process ended
+// between open and read. Empty input is not a sample: its values are unknown,
 // not zero.
 var ErrEmpty = errors.New("empty text")
 
-// ErrFormat is returned for a text of a different kind, such as the error
+// ErrFormat is returned for input of a different kind, such as the error
 // message of the command that should have printed the file.
 var ErrFormat = errors.New("unexpected text")
 
@@ -61,7 +61,7 @@ func kiloBytes(text []byte) (int64, bool) {
 	return number(bytes.TrimLeft(digits, " \t"))
 }
 
-// lines iterates over a text line by line, without copies.
+// lines iterates over the input line by line, without copies.
 type lines struct {
 	rest []byte
 	n    int // of the line that next returned most recently
@@ -79,8 +79,8 @@ func (l *lines) next() (line []byte, whole, ok bool) {
 	return bytes.TrimRight(line, "\r"), whole, true
 }
 
-// word returns the first space-separated word of text and the text after it.
-// closed is false if the text ends with the word, which may then be truncated.
+// word returns the first space-separated word of text and the rest of text.
+// closed is false if text ends with the word, which may then be truncated.
 func word(text []byte) (w, rest []byte, closed bool) {
 	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
 		text = text[1:]

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Marker separates the parts of one answer. It is new for every command, so
-// that no output of a device can be mistaken for it.
+// Marker separates the parts of one output. It is new for every command, so no
+// output of a device can be mistaken for it.
 type Marker string
 
 // NewMarker returns a random marker, which no device can guess.
@@ -59,7 +59,7 @@ func (m Marker) Split(out []byte) (parts map[string][]byte, whole bool) {
 	return parts, whole
 }
 
-// SplitTruncated is like Split for an answer that may be truncated: it returns
+// SplitTruncated is like Split for output that may be truncated: it returns
 // only the complete parts.
 func (m Marker) SplitTruncated(out []byte) map[string][]byte {
 	parts, _ := m.Split(out[:max(0, bytes.LastIndex(out, []byte("\n"+string(m)+" ")))])

@@ -29,8 +29,8 @@ type Output struct {
 // legitimate output is the grep over smaps of 50 processes.
 const MaxOutput = 32 << 20
 
-// ErrDevice means that a device did not answer a request: it is gone, or its
-// answer was not read completely. The error does not mean that anything is
+// ErrDevice means that a device did not respond to a command: it is gone, or
+// its output was not read completely. The error does not mean that anything is
 // wrong with a process.
 var ErrDevice = errors.New("device does not respond")
 
@@ -52,7 +52,7 @@ func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string
 }
 
 // Failure returns an ErrDevice that explains why dev.Shell failed for a command
-// with that deadline. It is needed because the error texts of contexts and
+// with this deadline. It is needed because the error messages of contexts and
 // buffers are not meant for users.
 func Failure(dev Runner, within time.Duration, err error) error {
 	switch {
@@ -69,7 +69,7 @@ func Failure(dev Runner, within time.Duration, err error) error {
 	return fmt.Errorf("%w: %w", ErrDevice, err)
 }
 
-// failure is an error whose text does not include the text of its cause.
+// failure is an error whose message does not include the message of its cause.
 type failure struct {
 	text  string
 	cause error
@@ -96,6 +96,6 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// Clip returns the first line of a device's text for use in a message:
+// Clip returns the first line of a string from a device for use in a message:
 // printable, and at most 120 characters.
 func Clip(said string) string { return text.FirstLine(said, 120) }

@@ -12,7 +12,7 @@ import (
 )
 
 // phone is a device whose shell is a Go function. Its serial number may be any
-// text.
+// string.
 type phone struct {
 	run func(ctx context.Context, stdout io.Writer) (int, error)
 }
@@ -23,7 +23,7 @@ func (p phone) Shell(ctx context.Context, _ string, stdout, _ io.Writer) (int, e
 	return p.run(ctx, stdout)
 }
 
-// Device errors are reported in plain words instead of Go's error texts;
+// Device errors are reported in plain words instead of Go's error messages;
 // programs can still test the kind of the error.
 func TestAskExplainsErrors(t *testing.T) {
 	hangs := func(ctx context.Context, _ io.Writer) (int, error) {

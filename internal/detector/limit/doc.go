@@ -11,8 +11,8 @@
 // is what is left after collections, since a heap that is full just before a
 // collection is normal, or what remains after subtracting all possible garbage.
 //
-// The package does no I/O; time is the device's and comes with the readings.
-// Impossible readings are ignored. If the use exceeds a limit, that is not the
-// real limit, and nothing is judged by it. Leaks that end below the limit are
-// found by package detector.
+// The package does no I/O; all times are times of the device and come with the
+// readings. Impossible readings are ignored. If the use exceeds a limit, that
+// is not the real limit, and no warning is based on it. Leaks that end below
+// the limit are found by package detector.
 package limit

@@ -35,9 +35,9 @@ func sen(x, y []float64) Rate {
 	}
 	slices.Sort(slopes)
 	middle, _ := trend.Quantile(slopes, 0.5)
-	// z is the normal quantile of 99.5 %. Under the root is the variance of
-	// Kendall's S without ties; with ties the variance is smaller, so the
-	// interval is wider than necessary.
+	// z is the normal quantile of 99.5 %. The square root is taken of the
+	// variance of Kendall's S without ties; with ties the variance is smaller,
+	// so the interval is wider than necessary.
 	const z = 2.5758
 	m := float64(n)
 	width := z * math.Sqrt(m*(m-1)*(2*m+5)/18)

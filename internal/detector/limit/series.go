@@ -36,7 +36,7 @@ func (c *climb) add(used int64) (fell bool) {
 // allocated between two readings.
 func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
 
-// block is a stretch of readings.
+// block summarizes consecutive readings.
 type block struct {
 	from time.Duration
 	// least is the lowest reading, with its time.
@@ -52,7 +52,7 @@ type block struct {
 type shape struct {
 	length time.Duration // minimum length of a block
 	n      int           // minimum number of readings of a block
-	falls  bool          // also a fall, or a climb so steep that there must have been one
+	falls  bool          // also a fall, or a climb so steep that there must have been a fall
 	window time.Duration // time over which growth is measured
 	// garbage is the largest amount that a collection could free, in bytes.
 	garbage int64
@@ -61,8 +61,8 @@ type shape struct {
 const (
 	// maxBlocks bounds the number of blocks; an hour of counts has 30.
 	maxBlocks = 40
-	// A rate needs leastSpan of time, reliable growth needs growthSpan: growth
-	// that only lasts for a few minutes has slowed down by then.
+	// A rate needs leastSpan of time, and reliable growth needs growthSpan:
+	// growth that lasts only a few minutes has slowed down by then.
 	leastSpan  = 10 * time.Minute
 	growthSpan = 20 * time.Minute
 )

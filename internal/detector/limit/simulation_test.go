@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// life describes a process: its use at a time in minutes, as a share of the
-// limit.
+// life returns a random process: a function that returns its use at a time in
+// minutes, as a share of the limit.
 type life func(rng *rand.Rand) func(minutes float64) float64
 
 // These processes never reach the limit, but each is sometimes close to it. The
 // number is how many of a thousand runs may have a warning: an hour of a slow
-// wave, or of steps that happen to come evenly, looks like an hour of a leak.
+// wave, or of steps that happen to be evenly spaced, looks like an hour of a
+// leak.
 var harmless = map[string]struct {
 	resource Resource
 	allowed  int
@@ -198,8 +199,8 @@ type artHeap struct {
 	live, used, target, limit, maxFree float64
 }
 
-// pass advances by a second. Retained and temporary allocations are in MB per
-// second.
+// pass advances the heap by a second. Retained and temporary allocations are in
+// MB per second.
 func (h *artHeap) pass(kept, other float64) {
 	h.live += kept
 	h.used += max(0, kept) + other

@@ -17,7 +17,7 @@ type Use struct {
 	Assumed bool
 }
 
-// Warning reports that a process comes close to a limit.
+// Warning reports that a process is coming close to a limit.
 type Warning struct {
 	At       time.Duration
 	Resource Resource
@@ -71,7 +71,7 @@ const (
 	// A distance warning may be repeated once the level was below these values.
 	nearAgain   = 0.60
 	urgentAgain = 0.80
-	// A time warning is given if less than soon is left and at least soonShare
+	// A time warning is issued if less than soon is left and at least soonShare
 	// of the limit is used.
 	soon      = time.Hour
 	soonShare = 0.40
@@ -87,8 +87,8 @@ const (
 )
 
 // Watch judges one process. It keeps a few kilobytes, however many readings it
-// gets. The zero Watch is ready: the process counts as started with its first
-// reading.
+// receives. The zero Watch is ready to use: the process counts as started with
+// its first reading.
 type Watch struct {
 	from   time.Duration
 	begun  bool
@@ -132,7 +132,7 @@ func (a *alarm) clear(at time.Duration) {
 }
 
 // Restart records that a new process began at the given time. All readings of
-// the old one are dropped.
+// the old process are dropped.
 func (w *Watch) Restart(at time.Duration) { *w = Watch{from: max(0, at), begun: true} }
 
 // Add adds a reading and returns the resulting warnings, at most one. An
@@ -177,7 +177,8 @@ func (t *track) look(r Resource, u Use) bool {
 	return climbed
 }
 
-// outlook returns the prediction of the floors if they show growth.
+// outlook returns the prediction from the floors, or the one from steep growth
+// if the floors do not show growth yet.
 func (t *track) outlook() outlook {
 	if t.floors.pace <= 0 && t.steep.pace > 0 {
 		return t.steep

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// add adds readings at equal intervals; a function returns the use at a time in
+// add adds readings at equal intervals; used returns the use at a time in
 // minutes.
 func add(w *Watch, r Resource, from, to, step time.Duration, limit int64,
 	used func(minutes float64) float64) (out []Warning) {
@@ -309,8 +309,8 @@ func FuzzWatch(f *testing.F) {
 }
 
 // Anonymous memory rises and falls with the Java heap, which is not growth. A
-// leak below these movements causes a warning before the memory limiter kills
-// the process, and a limit that was not read is reported as assumed.
+// leak beneath these fluctuations causes a warning before the memory limiter
+// kills the process, and a limit that was not read is reported as assumed.
 func TestAnonymousMemory(t *testing.T) {
 	const mb = 1 << 20
 	saw := func(m float64) float64 { return 60 * mb * math.Mod(m, 7) / 7 }

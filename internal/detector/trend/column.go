@@ -6,11 +6,12 @@ import "sort"
 //
 // If another column has a value in a row and this column has none, this column
 // stores its points separately, with their own times, until all of them are in
-// the window again. So it always has its own last points, however rarely it has
-// a value.
+// the window again. It therefore always holds its latest points, however rarely
+// it has a value.
 type Column struct {
 	of *Window
-	// y[i] is the value of row i. Only the latest run rows have a value.
+	// y[i] is the value of row i. Only the latest rows, as many as run, have a
+	// value.
 	y   []float64
 	run int
 	// apart holds all points if there are rows without a value between them.
@@ -59,7 +60,7 @@ func (c *Column) X() []float64 {
 	return c.of.x[c.of.hi-c.run : c.of.hi]
 }
 
-// Y returns the values of the points, valid like X.
+// Y returns the values of the points; they are valid as long as the times of X.
 func (c *Column) Y() []float64 {
 	if c.apart != nil {
 		return c.apart.Column(0).Y()
@@ -67,7 +68,8 @@ func (c *Column) Y() []float64 {
 	return c.y[c.of.hi-c.run : c.of.hi]
 }
 
-// From returns the points with time x or later, valid like X.
+// From returns the points with time x or later; they are valid as long as the
+// times of X.
 func (c *Column) From(x float64) (xs, ys []float64) {
 	xs, ys = c.X(), c.Y()
 	i := sort.SearchFloat64s(xs, x)

@@ -95,14 +95,14 @@ func autocorrelation(y []float64, level, slope float64) (alpha, se float64) {
 }
 
 // royFuller returns the correction of Roy and Fuller (2001) for a series with a
-// line, in standard errors: it is such that the corrected estimate for a random
-// walk has the median 1.
+// line, in standard errors: after the correction, the median estimate for a
+// random walk is 1.
 func royFuller(alpha, se float64, n int) float64 {
 	if se == 0 {
 		return 0
 	}
 	const (
-		median = -1.96 // of the unit root's t value with a line
+		median = -1.96 // of the t value of a unit root, with a line
 		a, r   = 10, 2
 	)
 	t, size := (alpha-1)/se, float64(n)
@@ -127,7 +127,7 @@ func constant(y []float64) bool {
 	return true
 }
 
-// praisWinsten is generalized least squares for noise with a known
+// praisWinsten fits a line by generalized least squares, for noise with a known
 // autocorrelation.
 func praisWinsten(y []float64, alpha float64) Drift {
 	n := len(y)

@@ -5,7 +5,7 @@ import "math"
 // Shapes holds how well simple curves fit equally spaced values: the residual
 // sum of squares of each curve, in units of y squared, and the number of
 // values. Every curve except the constant and the line may be fitted at many
-// places; the best fit is used.
+// positions; the best fit is used.
 type Shapes struct {
 	N int
 	// Constant has one parameter; Line has two.
@@ -15,9 +15,9 @@ type Shapes struct {
 	// OnsetAt is the step at which the onset begins to rise.
 	OnsetAt int
 	// Step is a sudden rise or fall. TwoSteps has two steps, and ThreeSteps
-	// adds a third at the best place.
+	// adds a third at the best position.
 	Step, TwoSteps, ThreeSteps float64
-	// Saturating rises as 1-exp(-t/tau). Filled rises up to some place and then
+	// Saturating rises as 1-exp(-t/tau). Filled rises up to some point and then
 	// stays flat.
 	Saturating, Filled float64
 }
@@ -58,10 +58,10 @@ func (s Shapes) BIC(sse float64, parameters int) float64 {
 	return n*math.Log(max(sse, 1e-18*s.Constant, math.SmallestNonzeroFloat64)/n) + float64(parameters)*math.Log(n)
 }
 
-// prefix holds the sums of a series, relative to its mean, up to each place.
+// prefix holds the sums of a series, relative to its mean, up to each position.
 type prefix struct {
 	n int
-	// y, ty and yy are the sums of y, i*y and y*y before a place.
+	// y, ty and yy are the sums of y, i*y and y*y before a position.
 	y, ty, yy [maxShape + 1]float64
 }
 
@@ -111,7 +111,7 @@ func (p *prefix) lineRegressor() (z, zz, zy float64) {
 
 // onset regresses on max(0, i-k).
 func (p *prefix) onset(k int) (sse, slope float64) {
-	m := float64(p.n - 1 - k) // z runs 1..m behind k
+	m := float64(p.n - 1 - k) // z runs 1..m after k
 	z, zz := m*(m+1)/2, m*(m+1)*(2*m+1)/6
 	zy := (p.ty[p.n] - p.ty[k]) - float64(k)*(p.y[p.n]-p.y[k])
 	return p.regress(z, zz, zy)

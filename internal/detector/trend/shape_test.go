@@ -26,7 +26,7 @@ func rising(y, column []float64) float64 {
 }
 
 // levelled returns the residual sum of squares of y after a fit of constant
-// levels between the given places.
+// levels between the given positions.
 func levelled(y []float64, places ...int) (sse float64) {
 	from := 0
 	for _, to := range append(slices.Clone(places), len(y)) {
@@ -36,8 +36,8 @@ func levelled(y []float64, places ...int) (sse float64) {
 	return sse
 }
 
-// stepPlaces returns all ways to divide n values at the given number of places,
-// with at least 2 values in each part.
+// stepPlaces returns all ways to divide n values at the given number of
+// positions, with at least 2 values in each part.
 func stepPlaces(n, count int) (all [][]int) {
 	if count == 0 {
 		return [][]int{nil}
@@ -51,7 +51,7 @@ func stepPlaces(n, count int) (all [][]int) {
 }
 
 // bestSteps returns the best of all ways to divide the values at the given
-// number of places.
+// number of positions.
 func bestSteps(y []float64, count int) (sse float64, places []int) {
 	sse = math.Inf(1)
 	for _, p := range stepPlaces(len(y), count) {
@@ -62,7 +62,7 @@ func bestSteps(y []float64, count int) (sse float64, places []int) {
 	return sse, places
 }
 
-// oneMore returns the best way to add one place to the given ones.
+// oneMore returns the best way to add one position to the given ones.
 func oneMore(y []float64, places []int) float64 {
 	best := levelled(y, places...)
 	for k := 2; k <= len(y)-2; k++ {

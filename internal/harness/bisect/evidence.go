@@ -30,7 +30,8 @@ type reading struct {
 	key  string
 	// leaks maps the keys of all leaks in the runs to the leaks.
 	leaks map[string]sighting
-	// there is the name of the leak in the run; "" if the leak was not found.
+	// there is the description of the leak in the run; "" if the leak was not
+	// found.
 	there string
 }
 

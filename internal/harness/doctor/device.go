@@ -117,7 +117,8 @@ func (n *inspection) noteUnresponsive(err error) {
 	n.book.note("state", Bad, err.Error(), "reconnect it, and check that `adb shell id` works")
 }
 
-// describe returns the text of an error; it describes a timeout in plain words.
+// describe returns the message of an error; it describes a timeout in plain
+// words.
 func (n *inspection) describe(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return "the time limit for this device was reached first"

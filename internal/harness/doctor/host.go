@@ -146,7 +146,7 @@ func (e *examination) server(found serverReply) {
 	}
 }
 
-// line returns the first line of a text.
+// line returns the first line of a string.
 func line(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(text)

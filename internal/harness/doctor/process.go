@@ -205,9 +205,9 @@ func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reas
 	return out
 }
 
-// remedy returns what would make a source available. The texts of the errors
-// come from the kernel, from run-as (system/core run-as/run-as.cpp), from mksh,
-// and from package capture.
+// remedy returns what would make a source available. The error messages come
+// from the kernel, from run-as (system/core run-as/run-as.cpp), from mksh, and
+// from package capture.
 func remedy(f capture.ProbeResult, p capture.Process, facts capture.Facts) string {
 	says := func(part string) bool { return strings.Contains(f.Reason, part) }
 	switch {

@@ -17,8 +17,7 @@ import (
 // adb client of runs searches this folder too.
 var sdkVariables = []string{"ANDROID_HOME", "ANDROID_SDK_ROOT"}
 
-// findProgram searches for the adb program in the places where a run searches
-// for it.
+// findProgram searches for the adb program in the same locations as a run.
 func findProgram(getenv func(string) string) Program {
 	p := Program{Searched: []string{"PATH"}}
 	path, err := exec.LookPath("adb")

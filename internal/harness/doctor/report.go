@@ -26,8 +26,8 @@ const (
 	Usable Readiness = "usable"
 )
 
-// Report is the result of Examine. Its texts are printable, even if a device
-// sent unprintable ones.
+// Report is the result of Examine. Its strings are printable, even if a device
+// sent unprintable characters.
 type Report struct {
 	Schema  string    `json:"schema"`
 	Outcome Readiness `json:"outcome"`
@@ -57,7 +57,7 @@ type Program struct {
 	// Protocol is the version that determines whether a client kills a running
 	// server: 41 for 1.0.41.
 	Protocol *int `json:"protocol"`
-	// Searched lists the places that were searched.
+	// Searched lists the locations that were searched.
 	Searched []string `json:"searched"`
 }
 
@@ -87,7 +87,7 @@ type Device struct {
 	Release      string `json:"release"`
 	API          *int   `json:"api"`
 	BuildType    string `json:"build_type"`
-	// UID is the uid of the shell; 0 is root.
+	// UID is the UID of the shell; 0 is root.
 	UID     *int     `json:"uid"`
 	ShellV2 *bool    `json:"shell_v2"`
 	SU      string   `json:"su"` // path of the su program, or empty
@@ -169,10 +169,10 @@ type Item struct {
 	Action string `json:"action"`
 }
 
-// maxText is the maximum length of an external text, in characters.
+// maxText is the maximum length of an external string, in characters.
 const maxText = 400
 
-// clean returns a printable form of an external text.
+// clean returns a printable form of an external string.
 func clean(s string) string { return text.Head(s, maxText) }
 
 // checklist collects the checks of one scope. The zero value is for the host.
