@@ -160,7 +160,7 @@ func (q *silence) lose(err error) {
 }
 
 func (q *silence) lostError(after time.Duration, err error) error {
-	return fmt.Errorf("device %s is lost, no answer for %v: %w", q.dev.Serial(), after.Round(time.Second), err)
+	return fmt.Errorf("device %s is lost, no response for %v: %w", q.dev.Serial(), after.Round(time.Second), err)
 }
 
 // requestSucceeded handles a request to which the device responded.
