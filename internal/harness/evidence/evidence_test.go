@@ -308,7 +308,7 @@ func TestMonkey(t *testing.T) {
 	}
 }
 
-// What checks of specs have found is evidence by itself.
+// The findings of checks are evidence by themselves.
 func TestChecks(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7)

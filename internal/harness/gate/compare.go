@@ -385,7 +385,8 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 		return c.unseen("in " + noneOf(len(c.base)))
 	}
 	if class, ok := c.widened(); ok {
-		return comparison.Wider, fmt.Sprintf("this reference also holds %s, which it holds in no base run", class)
+		return comparison.Wider, fmt.Sprintf(
+			"this reference also holds %s, which it does not hold in any base run", class)
 	}
 	if why, ok := c.grown(); ok {
 		return comparison.Grown, why
@@ -772,7 +773,7 @@ func (p *pair) gone(met map[string]bool) {
 			r := p.describe(c.head)
 			r.Class, r.Unit = l.leaking(), p.unit(c.series)
 			c.fill(&r)
-			r.Status, r.Evidence = comparison.Gone, "in no heap dump of this run"
+			r.Status, r.Evidence = comparison.Gone, "not in any heap dump of this run"
 			p.sight(&r, l.Key)
 			p.rows = append(p.rows, row{r, false})
 		}

@@ -231,7 +231,7 @@ func TestConfirmUnjudged(t *testing.T) {
 		c.Text != "only one of two runs fails: not confirmed" {
 		t.Errorf("%s %q", c.Verdict, c.Text)
 	}
-	// It does not matter whether another process was judged.
+	// The result does not depend on whether another process was judged.
 	beside := func(o Observation) Observation {
 		o.Processes = append(o.Processes,
 			Observed{

@@ -91,8 +91,7 @@ func rowOf(t *testing.T, c *comparison.Comparison, key string) comparison.Row {
 	return comparison.Row{}
 }
 
-// This table contains cases of one leak, with its status and whether it fails
-// the gate.
+// Each case is one leak, with its status and whether it fails the gate.
 func TestStatus(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	old := leak("k", "ListScreen", 100*kB, 12)

@@ -483,7 +483,7 @@ func (j *judgement) onBaseBranch() bool {
 }
 
 // counts reports whether limits apply to a row: it is neither accepted nor
-// gone, and it shows accumulation.
+// gone, and its objects accumulate.
 func (r *row) counts() bool {
 	return r.proved && r.Type == TypeLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
 }

@@ -86,8 +86,8 @@ func spec(t *testing.T, h *Hub, p adbd.Phone, name, command, outcome string, kno
 	return c
 }
 
-// Tests a suite in one process: the checks of its specs, and the verdict on the
-// suite.
+// The test covers a suite in one process: the checks of its specs, and the
+// verdict on the suite.
 func TestHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")
@@ -225,7 +225,7 @@ func TestHubVerdicts(t *testing.T) {
 	})
 }
 
-// Tests all requests to a hub.
+// The test covers all requests to a hub.
 func TestHubRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")

@@ -102,8 +102,8 @@ func (s *Listener) Close() error {
 	return err
 }
 
-// handle serves requests of one kind. If a client disconnects, its request is
-// canceled.
+// handle registers the function that serves one type of request. If a client
+// disconnects, its request is canceled.
 func handle[Q, A any](mux *http.ServeMux, name string, do func(context.Context, Q) (A, error)) {
 	mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
 		var q Q

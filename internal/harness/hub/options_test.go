@@ -102,7 +102,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Tests the file of accepted leaks, and errors in it.
+// The test covers the file of accepted leaks, and errors in it.
 func TestAccepted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "accepted.yaml")
 	write := func(text string) {

@@ -42,8 +42,8 @@ const (
 )
 
 // Stream is an [io.Writer] for the output of `am instrument -w -r`, in pieces
-// of any size. It reports each event of a test as soon as the line that shows
-// it arrives.
+// of any size. It reports each event of a test as soon as the line for the
+// event arrives.
 type Stream struct {
 	on    Events
 	lines lines

@@ -411,7 +411,7 @@ func TestStreamOracle(t *testing.T) {
 	}
 }
 
-// A test is reported when the line that shows it arrives, not when the next
+// An event of a test is reported as soon as its line arrives, not when the next
 // line does.
 func TestStreamReportsAtOnce(t *testing.T) {
 	var got []string
@@ -433,7 +433,7 @@ func TestStreamReportsAtOnce(t *testing.T) {
 	}
 }
 
-// Endless output is not kept.
+// Only a bounded part of endless output is kept.
 func TestStreamBounds(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	text := "INSTRUMENTATION_STATUS: class=" + long + "\nINSTRUMENTATION_STATUS: test=" + long + "[\n" +

@@ -342,8 +342,8 @@ var causes = map[string]detector.Cause{
 // Reasons returns the reasons of deaths whose causes a detector distinguishes.
 func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
 
-// endOf returns the time and cause of a death for the detector. The time is
-// that at which the process was last seen, if the line contains it.
+// endOf returns the time and cause of a death for the detector. If the line
+// contains the time at which the process was last seen, that time is used.
 func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	at := up
 	if e.EndedUp != nil && *e.EndedUp >= 0 && *e.EndedUp <= MaxSeconds {

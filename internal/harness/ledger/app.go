@@ -25,7 +25,8 @@ const (
 // AppSum is the total memory of all processes of one app, as one series with
 // its own detector. If processes pass work to each other or take turns, a leak
 // may not be visible in the individual verdicts, but it is in their sum. The
-// demand of this detector is not used, so sums cause no readings and no dumps.
+// demands of this detector are ignored, so sums cause neither readings nor
+// dumps.
 type AppSum struct {
 	// Account is nil until two processes of the app have been alive at the same
 	// time.

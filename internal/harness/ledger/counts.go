@@ -46,9 +46,10 @@ type countKind struct {
 	kind  detector.LeakKind
 }
 
-// poolLoops is the required number of loops for things that an app may also
-// pool. A pool of threads, connections or proxies that adds one of them for
-// each task is full after as many loops as the device has cores, usually 8.
+// poolLoops is the required number of loops for objects and resources that an
+// app may also pool. A pool of threads, connections or proxies that grows by
+// one for each task is full after as many loops as the device has cores,
+// usually 8.
 const poolLoops = 10
 
 // countKinds lists everything that is counted. A list may show one more View

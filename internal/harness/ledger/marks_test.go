@@ -230,7 +230,7 @@ func TestProvesRandomCounts(t *testing.T) {
 	}
 }
 
-// The test computes Kendall's tau by its definition.
+// The test computes Kendall's tau from its definition.
 func TestRises(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 20_000 {

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// What the samples of a process measure depends on how the process is read and
-// on whether the device was ever seen to swap.
+// The quantity that the samples of a process measure depends on how the process
+// is read and on whether the device was ever seen to swap.
 func TestQuantity(t *testing.T) {
 	pss := func(source string, swap *int64) record.Sample {
 		return record.Sample{Source: source, PSS: new(int64(1000)), SwapPSS: swap}

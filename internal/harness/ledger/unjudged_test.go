@@ -194,8 +194,8 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 	}
 }
 
-// How long a process was present, and its longest stretch, are computed from
-// the lines.
+// The time for which a process was present, and its longest stretch, are
+// computed from the lines.
 func TestLives(t *testing.T) {
 	l := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	event := func(at float64, word string, pid int) {

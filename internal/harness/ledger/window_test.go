@@ -116,7 +116,7 @@ func TestHostileWindows(t *testing.T) {
 }
 
 // A death counts for the run and for each open window. Its time is that at
-// which the process was last seen, if it is known.
+// which the process was last seen, if that time is known.
 func TestDeathOfLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		event record.Event

@@ -116,7 +116,7 @@ func listScreen(n int, status Status) Row {
 		}
 	case Gone:
 		r.PerLoop, r.HeadBytes, r.BytesEach.Head, r.Evidence, r.Counts = sides(3, 0), 0, nil,
-			"in no heap dump of this run", nil
+			"not in any heap dump of this run", nil
 	case Transient:
 		r.Counts, r.Evidence, r.StatusReason = []int64{3, 0, 5}, "3, 0, 5 at 3 marks",
 			"in none of 10 base runs; did not grow at every mark"
