@@ -100,7 +100,7 @@ func (c *comparison) of(k key, in func(*base) *series, what string) (names []str
 	return names, of, warnings
 }
 
-// judge replaces the verdict on a process by a verdict on its difference from
+// judge replaces the verdict on a process with a verdict on its difference from
 // the bases that contain the process.
 func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	if c == nil {

@@ -167,7 +167,7 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 }
 
 // maxLost is the share of rows that may be lost without affecting the verdict.
-// If a tenth of the rows are lost, a leak may be in the missing part.
+// If more rows are lost, a leak may be in the missing part.
 const maxLost = 0.1
 
 // tooMany reports whether so many rows are lost that the remaining rows cannot

@@ -15,8 +15,8 @@ type recording struct {
 	subjects []*subject
 	apps     []*app
 	warnings []string
-	// lost holds the skipped rows of a table that do not belong to a process;
-	// rows is the total number of rows.
+	// lost is the number of skipped rows of a table that do not belong to a
+	// process; rows is the total number of rows.
 	lost, rows int
 }
 
