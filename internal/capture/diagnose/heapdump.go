@@ -79,8 +79,8 @@ type heapDump struct {
 	settled bool
 	// size is the size of the file at the last poll.
 	size int64
-	// silent is the number of consecutive polls that the device has not
-	// answered.
+	// silent is the number of consecutive polls to which the device has not
+	// responded.
 	silent int
 	result result
 }

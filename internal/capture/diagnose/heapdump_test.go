@@ -643,7 +643,7 @@ func TestHostErrorIsReported(t *testing.T) {
 	if err != nil {
 		recorded.Missing(t, "needs a full disk: %v", err)
 	}
-	_ = a.file.Close() // full takes its place
+	_ = a.file.Close() // replaced by full
 	a.file = full
 	if _, err := a.Write([]byte("text")); err == nil || !strings.Contains(err.Error(), "the host's disk is full") {
 		t.Error(err)

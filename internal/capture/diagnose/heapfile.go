@@ -226,7 +226,7 @@ func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, ear
 		return nil, false,
 			fmt.Errorf("pull dump: not finished in %v, after %s of %s", limit, text.Size(a.size), text.Size(h.size))
 	case err != nil:
-		return nil, false, fmt.Errorf("pull dump: %w", err) // the error shows whether the device has answered
+		return nil, false, fmt.Errorf("pull dump: %w", err) // the error shows whether the device has responded
 	case n != a.size || n < h.size:
 		return nil, false, truncatedDump{a.size, h.size}
 	}

@@ -71,8 +71,8 @@ func (h *heapDump) kill(ctx context.Context, prefix shell.Prefix) error {
 }
 
 // handles reports whether a process blocks or catches a signal (proc(5), SigBlk
-// and SigCgt). ART blocks the GC signal in every thread and waits for it in
-// one.
+// and SigCgt). ART blocks the GC signal in every thread, and one of the threads
+// waits for it.
 func handles(status []byte, signal int) bool {
 	for line := range strings.Lines(string(status)) {
 		key, value, _ := strings.Cut(line, ":")

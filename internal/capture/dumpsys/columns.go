@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// columnKind is a column of the meminfo table. The columns from heapSize on
-// describe the allocator, and are printed in only three rows.
+// columnKind is a column of the meminfo table. heapSize and the columns after
+// it describe the allocator, and are printed in only three rows.
 type columnKind uint8
 
 const (

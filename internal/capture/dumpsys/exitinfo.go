@@ -137,7 +137,7 @@ func (e Exit) MemoryLimiter() bool {
 
 // MemoryAnomaly reports whether the system killed the process because of an
 // anomaly in its memory use. Anomaly rules may also be about other resources;
-// only the text of the record names the resource.
+// only the description and the subreason name the resource.
 func (e Exit) MemoryAnomaly() bool {
 	if !e.Reason.Known || e.Reason.N != reasonAnomaly {
 		return false
@@ -312,7 +312,7 @@ func (p *exitScan) fields(line string, whole bool) {
 // or -1 if the value extends to the end of the line.
 func endOfField(line string, at int) (end, next int) {
 	if exitFields[at] == "description" {
-		// The system's text may include text from an app, so only the last
+		// A description may include strings from an app, so only the last
 		// occurrence is certain to come from the device itself.
 		if i := strings.LastIndex(line, " state="); i >= 0 {
 			return i, at + 1

@@ -177,7 +177,7 @@ func (g GPU) Global() known.Int {
 	return sum
 }
 
-// Processes lists the sums over all GPUs, in the order of the output.
+// Processes returns the sums over all GPUs, in the order of the output.
 func (g GPU) Processes() []GPUProcess {
 	var all []GPUProcess
 	at := map[int64]int{}

@@ -110,7 +110,8 @@ func foldDigit(r rune) rune {
 		return r
 	}
 	// In Unicode, the ten digits of a script are consecutive and start at zero.
-	// A range may contain several such tens, so the digit is the remainder.
+	// A range may contain several such groups of ten, so the digit is the
+	// remainder.
 	for _, span := range unicode.Nd.R16 {
 		if uint32(span.Lo) <= uint32(r) && uint32(r) <= uint32(span.Hi) {
 			return '0' + (r-rune(span.Lo))%10

@@ -16,7 +16,7 @@ type Limits struct {
 	Processes Limit
 	// AddressSpace is in bytes.
 	AddressSpace Limit
-	// Truncated reports whether the text ends in the middle of a line.
+	// Truncated reports whether the input ends in the middle of a line.
 	Truncated bool
 	Warnings  []error
 }
@@ -32,7 +32,7 @@ type Limit struct {
 const maxLimits = 16 << 10
 
 // ParseLimits parses /proc/PID/limits, or the lines of it that grep selected.
-// The error is ErrEmpty or ErrFormat if the text has no such line.
+// The error is ErrEmpty or ErrFormat if the input contains no such line.
 func ParseLimits(text []byte) (Limits, error) {
 	var (
 		in    = lines{rest: text[:min(len(text), maxLimits)]}
@@ -76,7 +76,8 @@ func ParseLimits(text []byte) (Limits, error) {
 	return l, nil
 }
 
-// slot returns the row to which a line belongs, and the text after its name.
+// slot returns the row to which a line belongs, and the rest of the line after
+// the name of the row.
 func (l *Limits) slot(line []byte) (to *Limit, name string, rest []byte) {
 	for _, row := range [...]struct {
 		name string

@@ -178,7 +178,7 @@ func FuzzStat(f *testing.F) {
 		if len(s.Comm) > 64 || s.Truncated && s.StartTicks.Known {
 			t.Fatalf("%+v", s)
 		}
-		// If the text is truncated after the name, values may be missing, but
+		// If the input is truncated after the name, values may be missing, but
 		// none of them is wrong.
 		end := bytes.LastIndexByte(text[:min(len(text), maxStat)], ')')
 		if at <= end || at > len(text) {

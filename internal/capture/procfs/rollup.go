@@ -11,10 +11,10 @@ import (
 const maxRollup = 64 << 10
 
 // ParseRollup parses /proc/PID/smaps_rollup (Linux 4.14 and later), complete or
-// filtered on the device. Values that are present are valid even if the text
+// filtered on the device. Values that are present are valid even if the input
 // was truncated; Truncated reports whether lines are missing.
 //
-// The error is ErrEmpty or ErrFormat if the text does not contain any values.
+// The error is ErrEmpty or ErrFormat if the input does not contain any values.
 func ParseRollup(text []byte) (Memory, error) {
 	var (
 		all     = text[:min(len(text), maxRollup)]

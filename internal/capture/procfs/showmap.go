@@ -12,9 +12,9 @@ import (
 // smapinfo.cpp), which combines the mappings of smaps by name.
 type Showmap struct {
 	Rows []ShowmapRow
-	// Total is the row TOTAL at the end. All its values are unknown if the text
-	// ends before this row. With showmap -t it includes more than the printed
-	// rows.
+	// Total is the row TOTAL at the end. All its values are unknown if the
+	// input ends before this row. With showmap -t it includes more than the
+	// printed rows.
 	Total ShowmapRow
 	// Truncated reports whether TOTAL is missing, and therefore other rows may
 	// be missing too.
@@ -113,7 +113,7 @@ func (p *showmapScan) divider(line []byte) {
 
 // row parses the cells in the order of the header. The rest of the line is the
 // name, which may contain spaces. TOTAL has neither addresses nor flags. If the
-// text ends with a cell or name without a line end, that row may be truncated
+// input ends with a cell or name without a line end, that row may be truncated
 // and is skipped.
 func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 	var r ShowmapRow

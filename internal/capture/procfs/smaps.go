@@ -57,7 +57,7 @@ func ScanSmaps(r io.Reader, each func(*Mapping) error) (Memory, error) {
 }
 
 // smapsScan holds the sums and one mapping, so its size does not depend on the
-// length of the text.
+// length of the input.
 type smapsScan struct {
 	each func(*Mapping) error
 
@@ -228,7 +228,7 @@ func (s *smapsScan) end() (Memory, error) {
 }
 
 // evenLines checks filtered lines: each mapping has one line for each selected
-// field, so the numbers of lines are equal unless the text was truncated.
+// field, so the numbers of lines are equal unless the input was truncated.
 func (s *smapsScan) evenLines(m *Memory) (want int64) {
 	for _, n := range s.seen {
 		want = max(want, n)

@@ -25,7 +25,7 @@ type Stat struct {
 	// boot. Together with the pid, it identifies a process: a pid may be
 	// reused, but not with the same start time.
 	StartTicks known.Int `json:"start_ticks"`
-	// Truncated reports whether the text ends before StartTicks.
+	// Truncated reports whether the input ends before StartTicks.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }
@@ -61,7 +61,7 @@ func (s RunState) MarshalJSON() ([]byte, error) {
 const maxStat = 16 << 10
 
 // ParseStat parses /proc/PID/stat. A name may contain spaces, parentheses and
-// line ends; it ends at the LAST closing parenthesis of the text, because no
+// line ends; it ends at the LAST closing parenthesis of the file, because no
 // later field can contain one.
 func ParseStat(text []byte) (Stat, error) {
 	all := text[:min(len(text), maxStat)]

@@ -22,7 +22,7 @@ type Status struct {
 	RssFile  known.Int  `json:"rss_file_kb"`
 	RssShmem known.Int  `json:"rss_shmem_kb"`
 	VmSwap   known.Int  `json:"vm_swap_kb"`
-	// Truncated reports whether the text ends in the middle of a line.
+	// Truncated reports whether the input ends in the middle of a line.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
 }

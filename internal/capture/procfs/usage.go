@@ -18,13 +18,13 @@ type Usage struct {
 	PssFile, PssShmem, SharedClean, SharedDirty, Anonymous known.Int `json:"-"`
 }
 
-// Memory is the memory of a whole process.
+// Memory is the memory use of a whole process.
 type Memory struct {
 	Usage
 	// Mappings is the number of mappings in smaps; it is unknown for
 	// smaps_rollup and for lines that were filtered on the device.
 	Mappings known.Int `json:"mappings,omitzero"`
-	// Truncated reports whether the text is visibly truncated. The sums of
+	// Truncated reports whether the input is visibly truncated. The sums of
 	// smaps are then unknown; values that are present in smaps_rollup remain
 	// valid.
 	Truncated bool `json:"-"`

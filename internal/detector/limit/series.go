@@ -137,9 +137,11 @@ func (s *series) keep(b block, since time.Duration) {
 // outlook is the prediction made from a series.
 type outlook struct {
 	rate Rate
-	// pace is the certain growth in units per second; 0 if there is none.
+	// pace is a cautious estimate of the growth in units per second; 0 if the
+	// growth is not reliable.
 	pace float64
-	// level is the certain level of the last block, if there is a pace.
+	// level is the amount of the last block that is certainly in use, if there
+	// is a pace.
 	level int64
 }
 
@@ -237,8 +239,9 @@ func (r *recent) least(n int) int64 {
 	return used
 }
 
-// level returns the certain level: for counts the lower of two readings, for
-// the Java heap the floor, which is known only after a collection.
+// level returns the amount that is certainly in use: for counts the lower of
+// two readings, for the Java heap the floor, which is known only after a
+// collection.
 func (r *recent) level(sh shape) (used int64, ok bool) {
 	least := 2
 	if sh.falls {

@@ -48,7 +48,7 @@ type Standing struct {
 	Used, Limit int64
 	// Level is the amount that is compared with the limit, and Share is its
 	// fraction of the limit; both are valid only if LevelKnown is set. The
-	// level of the Java heap is unknown until a collection was seen.
+	// level of the Java heap is unknown until a collection has been seen.
 	Level      int64
 	Share      float64
 	LevelKnown bool
@@ -68,14 +68,16 @@ type Standing struct {
 const (
 	near   = 0.80
 	urgent = 0.95
-	// A distance warning may be repeated once the level was below these values.
+	// A distance warning may be repeated once the level has been below these
+	// values.
 	nearAgain   = 0.60
 	urgentAgain = 0.80
 	// A time warning is issued if less than soon is left and at least soonShare
 	// of the limit is used.
 	soon      = time.Hour
 	soonShare = 0.40
-	// A time warning may be repeated after the time left was above soonAgain.
+	// A time warning may be repeated once the time left has been above
+	// soonAgain.
 	soonAgain = 3 * time.Hour
 	// again is the minimum time between two warnings of one kind.
 	again = time.Hour

@@ -72,7 +72,7 @@ func step(yes bool) float64 {
 	return 0
 }
 
-// After the level was low for some time, a warning may be repeated.
+// After the level has been low for some time, a warning may be repeated.
 func TestDistanceAgain(t *testing.T) {
 	w := new(Watch)
 	got := add(w, FileDescriptors, 0, 4*time.Hour, time.Minute, 1000, func(m float64) float64 {
@@ -161,7 +161,7 @@ func TestJavaHeapSawtooth(t *testing.T) {
 			t.Errorf("%v minutes: %d warnings", m, warned)
 		}
 		if s := w.State()[0]; s.LevelKnown && s.Level > int64(200+m)/2*mb-24*mb {
-			t.Errorf("%v minutes: %+v: garbage counts", m, s)
+			t.Errorf("%v minutes: %+v: the level includes garbage", m, s)
 		}
 	}
 }

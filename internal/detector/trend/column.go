@@ -10,8 +10,8 @@ import "sort"
 // it has a value.
 type Column struct {
 	of *Window
-	// y[i] is the value of row i. Only the latest rows, as many as run, have a
-	// value.
+	// y[i] is the value of row i. Only the latest rows have a value; run is
+	// their number.
 	y   []float64
 	run int
 	// apart holds all points if there are rows without a value between them.

@@ -15,7 +15,7 @@ type Drift struct {
 	N  int
 }
 
-// T is Slope/SE; infinite for a perfect line, 0 for a constant.
+// T returns Slope/SE; it is infinite for a perfect line, and 0 for a constant.
 func (d Drift) T() float64 {
 	if d.Slope == 0 {
 		return 0
@@ -31,10 +31,10 @@ const leastValues = 6
 // with an integrated or stationary noise component, J. of Econometrics 151,
 // 2009), with one lag. It uses the autocorrelation of the detrended values,
 // corrected for its bias after Roy and Fuller, raised by the given number of
-// its standard errors, and taken as 1 if it cannot be distinguished from 1. So
-// the t value is close to normal for stationary noise, and not far from normal
-// for random walks (the tests have the rates). If there are fewer than 6
-// values, only N is set.
+// its standard errors, and taken as 1 if it cannot be distinguished from 1. The
+// t value is therefore close to normal for stationary noise, and not far from
+// normal for random walks (the tests contain the rates). If there are fewer
+// than 6 values, only N is set.
 func FitDrift(y []float64, raise float64) Drift {
 	n := len(y)
 	if n < leastValues {
