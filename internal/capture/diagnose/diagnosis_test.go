@@ -107,7 +107,7 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	}
 	told := strings.Contains(strings.Join(outcome(t, got, "heap").Reasons, "; "), "may be left on the device")
 	if left := d.dumps(t); len(left) > 0 && !told {
-		t.Errorf("trip %d: %v is left and not reported after the fault in %q", at, left, broken)
+		t.Errorf("trip %d: %v was left and not reported after the fault in %q", at, left, broken)
 	}
 	if n := len(paused); n != 0 && (n != 2 || !paused[0] || paused[1]) {
 		t.Errorf("trip %d: paused %v", at, paused)

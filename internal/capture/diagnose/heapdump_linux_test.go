@@ -40,7 +40,7 @@ func TestSmallDisk(t *testing.T) {
 			}
 		}
 		if left := d.dumps(t); len(left) > 0 {
-			t.Errorf("%v is left", left)
+			t.Errorf("%v was left", left)
 		}
 	})
 }

@@ -286,7 +286,7 @@ func (c dumpCase) run(t *testing.T) {
 		t.Errorf("paused %v", paused)
 	}
 	if left := d.dumps(t); len(left) > 0 {
-		t.Errorf("%v is left", left)
+		t.Errorf("%v was left", left)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestCallerEndsHeapDump(t *testing.T) {
 				t.Errorf("in %s: %v", words, err)
 			}
 			if left := d.dumps(t); len(left) > 0 || stopped {
-				t.Errorf("canceled in %s: %v is left, stopped: %v", words, left, stopped)
+				t.Errorf("canceled in %s: %v was left, stopped: %v", words, left, stopped)
 			}
 		})
 	}

@@ -231,8 +231,8 @@ func wholeSurfaceFlinger(text []byte) error {
 	return interruptedText(text)
 }
 
-// wholeLogcat requires the head of a buffer or a line with a timestamp: even an
-// empty log contains the heads.
+// wholeLogcat requires the header of a buffer or a line with a timestamp: even
+// an empty log contains the headers.
 func wholeLogcat(text []byte) error {
 	for line := range bytes.Lines(text) {
 		if bytes.HasPrefix(line, []byte("--------- beginning of")) || len(line) > 5 && line[2] == '-' &&
@@ -240,7 +240,7 @@ func wholeLogcat(text []byte) error {
 			return nil
 		}
 	}
-	return unreadable(text, errors.New("logcat contains neither a buffer head nor a log line"))
+	return unreadable(text, errors.New("logcat contains neither a buffer header nor a log line"))
 }
 
 // wholeExitInfo requires the title (frameworks/base

@@ -145,7 +145,7 @@ func (c *lineCheck) brace() error {
 	case c.at > 0 && c.line[c.at-1] == '$':
 		return fmt.Errorf("the command has ${%s}: write a shell variable as ${{%s}", word, word)
 	case text && c.quote != 0:
-		return fmt.Errorf("{%s} is inside %c: write it outside of quotes, it is already quoted", word, c.quote)
+		return fmt.Errorf("{%s} is inside %c: write it outside of quotes, because it is already quoted", word, c.quote)
 	case text:
 		c.texts++
 	}

@@ -264,7 +264,7 @@ var steps = map[string]func() Step{
 		// Each buffer is passed with its own -b, which every release accepts;
 		// the crash buffer exists since Android 5.
 		return Step{
-			Name: logcatStep, File: "logcat.txt", Proves: "garbage collections, crashes and kills around that time",
+			Name: logcatStep, File: "logcat.txt", Proves: "recent garbage collections, crashes and kills",
 			Outlives: true,
 			Methods: []Method{
 				{

@@ -37,7 +37,7 @@ func TestRecordedSmaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Truncated || len(got.Warnings) > 0 {
-				t.Errorf("warnings about a complete text: truncated %t, %v", got.Truncated, got.Warnings)
+				t.Errorf("warnings about a complete input: truncated %t, %v", got.Truncated, got.Warnings)
 			}
 			wantKnown(t, c.want, got)
 			wantKnown(t, sumByRegexp(text), got)
