@@ -39,9 +39,9 @@ type Detail struct {
 const detailSlack = 3 * time.Second
 
 // Read runs one dumpsys meminfo for a process. Both dumpsys on the device and
-// the host limit its time, so a hung process costs a known time. The error is
-// capture.ErrGone, capture.ErrNoAnswer, or the error of a device that did not
-// respond.
+// the host limit its time, so a hung process costs at most a known amount of
+// time. The error is capture.ErrGone, capture.ErrNoAnswer, or the error of a
+// device that did not respond.
 func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p capture.Process, systemServer int) (Detail,
 	error) {
 	m := shell.NewMarker()

@@ -111,8 +111,8 @@ func TestFilterLogcat(t *testing.T) {
 		}
 	}
 	app, now := shopAt()
-	// The line names the app, although the process that wrote it is not the one
-	// that it claims to be: every line that names the app may be kept.
+	// The line names the app, although it was written by a process that claims
+	// the pid of another: every line that names the app may be kept.
 	named := "03-01 14:10:09.000  8890  8890 E AndroidRuntime: Process: com.shop, PID: 4321\n"
 	got := app.Logcat([]byte(text.String()), now)
 	if text := strings.Replace(string(got.Text), named, "", 1); text != want.String() || got.Kept != kept+1 ||

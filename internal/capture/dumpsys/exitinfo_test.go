@@ -13,11 +13,10 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// These dumps were recorded by others: on the emulator of API 34 (the crash
+// These dumps were recorded by others: on an emulator of API 34 (the crash
 // harness of an OpenTelemetry package for Flutter, tool/exit-info), on a phone
-// (the emulator sambas3, scripts/perf/classify-crash), and on the emulator of
-// API 36 (a note about mobile debugging with the record of
-// android.process.acore).
+// (the app sambas3, scripts/perf/classify-crash), and on an emulator of API 36
+// (a note about mobile debugging with the record of android.process.acore).
 const exitsOf34 = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
 Last Timestamp of Persistence Into Persistent Storage: 2026-10-08 22:49:04.298
   package: com.example.otel_zone_example

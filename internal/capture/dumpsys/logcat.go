@@ -376,7 +376,7 @@ func (s *logScan) said(e logEntry) {
 }
 
 // runtimeTag reports whether ART logs with this tag: art; zygote for a process
-// that was not renamed yet; or, since Android 8, the truncated name of the
+// that has not been renamed yet; or, since Android 8, the truncated name of the
 // process. The pid of the line has already been checked, so any longer prefix
 // or suffix of the name is accepted.
 func (s *logScan) runtimeTag(tag string) bool {

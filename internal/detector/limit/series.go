@@ -160,8 +160,8 @@ func (s *series) outlook(sh shape) outlook {
 		x[i], y[i] = (b.at - first.at).Seconds(), float64(b.least)
 	}
 	o := outlook{rate: sen(x, y)}
-	// Earlier levels of this height fell again, so this is not unlimited
-	// growth.
+	// The use has fallen from levels of this height before, so this is not
+	// unlimited growth.
 	if span < growthSpan || !(o.rate.Low > 0) || last.least <= s.crest || !lasting(x, y) {
 		return o
 	}

@@ -23,8 +23,8 @@ func (w Warning) text() string {
 	s := fmt.Sprintf("%s: %s of %s%s (%.0f %%)", name.name, amount(w.Resource, float64(w.Used)), most, held,
 		math.Floor(100*share(w.Used, w.Limit)))
 	if w.TimeKnown {
-		// The time left follows from the growth that is certain, which is
-		// slower than the growth shown.
+		// The time left is computed from a cautious estimate of the growth,
+		// which is not greater than the growth shown.
 		s += fmt.Sprintf(", +%s per hour, limit reached within %s", amount(w.Resource, w.Rate.PerHour),
 			about(w.TimeLeft))
 	}
