@@ -32,7 +32,7 @@ func NewWindow(size, columns int) *Window {
 	return w
 }
 
-// Column returns one of the columns, counted from 0.
+// Column returns the column with the given index, which counts from 0.
 func (w *Window) Column(i int) *Column { return &w.columns[i] }
 
 // Push adds a row: one value for each column, NaN if it is missing. Extra

@@ -16,7 +16,8 @@ func fullColumn(size int) *Column {
 	return w.Column(0)
 }
 
-// plainColumn is a column as two slices that drop their first element.
+// plainColumn is a plain implementation of a column: two slices that drop their
+// first element when they are full.
 type plainColumn struct{ x, y []float64 }
 
 func (p *plainColumn) push(x, y float64, size int) {
@@ -48,8 +49,8 @@ func (p *plainColumn) check(t *testing.T, c *Column, from float64) {
 }
 
 // TestWindowAgainstSlices checks that each column holds its own last points,
-// whichever values are missing in other columns, and whatever is dropped or
-// raised in between.
+// whichever values are missing in other columns, and whichever columns are
+// reset or raised in between.
 func TestWindowAgainstSlices(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for _, size := range []int{1, 2, 3, 7, 60, 240} {

@@ -517,7 +517,7 @@ func (s *search) restore(ctx context.Context) error {
 	return nil
 }
 
-// name returns what to check out to restore the position.
+// name returns the branch or commit to check out to restore the position.
 func (p position) name() string {
 	if branch, ok := strings.CutPrefix(p.branch, "refs/heads/"); ok {
 		return branch

@@ -20,8 +20,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// childVariable makes this program the command of a search; its value is the
-// directory for notes.
+// childVariable makes this test program run as the command of a search; its
+// value is the directory for notes.
 const childVariable = "LEAKGATE_BISECT_CHILD"
 
 func TestMain(m *testing.M) {
@@ -133,7 +133,7 @@ func (s *sandbox) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// state describes everything that a search must restore.
+// state returns everything that a search must restore.
 func (s *sandbox) state() string {
 	s.t.Helper()
 	head, err := os.ReadFile(filepath.Join(s.dir, ".git", "HEAD"))

@@ -73,13 +73,14 @@ var keyForm = regexp.MustCompile(`^[0-9a-f]{8,40}$`)
 // may create.
 const maxRuns = 1000
 
-// Verdict judges the run directories in dir by the leak with this key, or whose
-// key begins with it (8 digits at least), and returns the reason in one line:
+// Verdict judges the run directories in dir by one leak, which is identified by
+// its key or by at least the first 8 digits of the key. It returns the result,
+// and the reason for it in one line:
 //
 //   - bad: dumps at marks prove the leak, a check found more objects, a trip
-//     found that it grows, or it has more objects in each of at least 3 dumps
-//     of a process (5 of an app in use). If a process has only one heap dump,
-//     in a complete run, the presence of the leak is bad.
+//     found that the leak grows, or the number of its objects is higher in each
+//     of at least 3 dumps of a process (5 of an app in use). If a process has
+//     only one heap dump, in a complete run, the presence of the leak is bad.
 //   - good: all runs are complete and have a verdict (exit code 0 or 1), no
 //     evidence is missing, and the leak is absent or does not grow.
 //   - skip: everything else.

@@ -108,8 +108,8 @@ func sameName(class, named string) bool {
 	return class == named || strings.HasSuffix(class, "."+named)
 }
 
-// sameReference compares references. Reports write classes without their
-// packages, so the package in the given name is ignored.
+// sameReference reports whether two references are the same. Reports write
+// classes without their packages, so the package in the given name is ignored.
 func sameReference(shown, named string) bool {
 	shown, _, _ = strings.Cut(strings.TrimSpace(shown), ",")
 	shown, _, _ = strings.Cut(shown, " ")

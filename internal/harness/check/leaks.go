@@ -67,7 +67,8 @@ func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
 const maxTraceLines = 60
 
 // Judge finds the exceptions that match leaks. It returns the leaks and the
-// verdict of a process, which is leak if any leak matches no exception.
+// verdict of a process, which is leak if any of the leaks is not matched by an
+// exception.
 func Judge(leaks []record.CheckedLeak, exceptions []Exception, traceOf func(key string) []string) record.CheckVerdict {
 	verdict := record.VerdictPass
 	for i := range leaks {

@@ -60,8 +60,7 @@ func sorted(list []string) []string {
 	return list
 }
 
-// The verdict on leaks with exceptions: any leak without an exception is a
-// leak.
+// The verdict is leak if any of the leaks has no exception.
 func TestJudge(t *testing.T) {
 	leak := func(class string) record.CheckedLeak {
 		return record.CheckedLeak{

@@ -22,9 +22,9 @@ const (
 // for head itself. In a shallow checkout this number is a lower bound. unknown
 // lists the commits for which Ancestors cannot determine this: names that are
 // not 7 to 64 hexadecimal digits, abbreviations that match no commit or
-// several, and, in a shallow checkout, commits that may be older than its
-// oldest ones. All other commits are not ancestors. head is a commit, branch or
-// tag.
+// several, and, in a shallow checkout, commits that may be older than the
+// oldest commits in it. All other commits are not ancestors. head is a commit,
+// branch or tag.
 func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string) (behind map[string]int,
 	unknown []string, err error) {
 	if c.noGit != nil {
@@ -90,7 +90,7 @@ type foundCommit struct {
 	state commitState
 }
 
-// present returns those names that are commits of the checkout.
+// present returns those names that refer to commits in the checkout.
 func (c *Checkout) present(ctx context.Context, names []string) (map[string]foundCommit, error) {
 	var asked []string
 	var stdin strings.Builder
@@ -132,8 +132,8 @@ func commitOf(name, answer string) foundCommit {
 	return foundCommit{}
 }
 
-// difference returns, for each of two commits, the number of its commits that
-// the other does not contain.
+// difference returns, for each of two commits, how many commits of its history
+// are not in the history of the other.
 func (c *Checkout) difference(ctx context.Context, a, b string) (onlyA, onlyB int, err error) {
 	out, err := c.git(ctx, command{time: askAncestors, output: 4 << 10}, "rev-list", "--count", "--left-right",
 		a+"..."+b, "--")

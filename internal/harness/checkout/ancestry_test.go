@@ -30,7 +30,7 @@ func TestAncestors(t *testing.T) {
 		stream.WriteString("\n")
 	}
 	r.gitWith(stream.String(), "fast-import", "--quiet")
-	// Commits with the same time, parents and text are identical.
+	// Commits with the same time, parents and message are identical.
 	commits := make([]string, 41)
 	for i := 1; i <= 40; i++ {
 		commits[i] = r.git("rev-parse", fmt.Sprintf("b%d", i))

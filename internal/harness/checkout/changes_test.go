@@ -172,7 +172,7 @@ func TestChangedSinceMergeBase(t *testing.T) {
 	}
 }
 
-// TestNoProgram checks that programs that the checkout names are not run,
+// TestNoProgram checks that programs named by the checkout are not run,
 // although plain git runs them.
 func TestNoProgram(t *testing.T) {
 	r := newRepository(t)

@@ -62,14 +62,15 @@ func TestKotlin(t *testing.T) {
 		companion := strings.HasSuffix(class, "$Companion") || strings.HasSuffix(class, "$Factory")
 		for _, f := range c.fields {
 			if !companion && !want[class+" "+f.name] {
-				t.Errorf("%s.%s does not exist, but was found in line %d", class, f.name, f.line)
+				t.Errorf("%s.%s does not exist, but was found on line %d", class, f.name, f.line)
 			}
 		}
 	}
 }
 
-// javaSample contains code that is difficult for a parser of Java. Each
-// declared field is alone on a line that ends with its name in a comment.
+// javaSample contains code that is difficult for a parser of Java. Each line
+// that declares fields ends with a comment that lists the names of these
+// fields.
 const javaSample = `package com.shop; // class Fake { int fake; }
 /* class Fake2 { int fake2; } */
 import java.util.*;
@@ -145,14 +146,14 @@ func TestJava(t *testing.T) {
 			found[class+" "+f.name] = true
 			_, names, _ := strings.Cut(lines[f.line-1], "//: ")
 			if f.name != "BLOCK" && !slices.Contains(strings.Fields(names), f.name) {
-				t.Errorf("%s.%s is not in line %d: %q", class, f.name, f.line, lines[f.line-1])
+				t.Errorf("%s.%s is not on line %d: %q", class, f.name, f.line, lines[f.line-1])
 			}
 		}
 	}
 	if len(compiled) < 40 || !maps.Equal(found, compiled) {
 		for name := range compiled {
 			if !found[name] {
-				t.Errorf("%s is not found", name)
+				t.Errorf("%s was not found", name)
 			}
 		}
 		for name := range found {
@@ -350,11 +351,11 @@ func FuzzDeclarations(f *testing.F) {
 		lines := strings.Split(source, "\n")
 		for _, class := range declarations(file, source) {
 			if class.line < 1 || class.line > len(lines) {
-				t.Fatalf("class %q is in line %d of %d", class.name, class.line, len(lines))
+				t.Fatalf("class %q is on line %d of %d", class.name, class.line, len(lines))
 			}
 			for _, field := range class.fields {
 				if field.line < 1 || field.line > len(lines) {
-					t.Fatalf("%s.%s is in line %d of %d", class.name, field.name, field.line, len(lines))
+					t.Fatalf("%s.%s is on line %d of %d", class.name, field.name, field.line, len(lines))
 				}
 				line := lines[field.line-1]
 				if !isKotlin {
@@ -363,7 +364,7 @@ func FuzzDeclarations(f *testing.F) {
 				ofObject := isKotlin && (field.name == "INSTANCE" || field.name == "Companion") &&
 					strings.Contains(source, "object")
 				if !hasWord(line, field.name) && !ofObject {
-					t.Fatalf("%s.%s is not in line %d: %q", class.name, field.name, field.line, line)
+					t.Fatalf("%s.%s is not on line %d: %q", class.name, field.name, field.line, line)
 				}
 			}
 		}

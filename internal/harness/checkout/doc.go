@@ -2,8 +2,9 @@
 // the app under test: where a field is declared, what a pull request changes,
 // who owns a file, and which commits are ancestors.
 //
-// All content of the checkout is hostile, because a pull request wrote it. Only
-// files inside its top directory are read, git runs no program that the
-// checkout names and has no network access, and sizes, counts and times are
-// bounded. Facts that cannot be determined are unknown, with a reason.
+// All content of the checkout is treated as hostile, because a pull request may
+// contain anything. Only files inside its top directory are read, git does not
+// run programs named by the checkout and has no network access, and sizes,
+// counts and times are bounded. Facts that cannot be determined are reported as
+// unknown, with a reason.
 package checkout

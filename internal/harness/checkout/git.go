@@ -41,9 +41,9 @@ var environment = []string{
 	"GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C",
 }
 
-// kept lists the variables with which users configure git. Other variables,
-// such as GIT_DIR inside a hook, would select another repository or another
-// format.
+// kept reports whether git gets a variable of the environment. The variables
+// with which users configure git are kept; others, such as GIT_DIR inside a
+// hook, would select another repository or another format.
 func kept(name string) bool {
 	switch name {
 	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH",
@@ -108,8 +108,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// boundedWriter returns an error once more than left bytes are written, which
-// also ends git.
+// boundedWriter returns an error once the output exceeds the number of bytes in
+// left; the error also ends git.
 type boundedWriter struct {
 	to   io.Writer
 	left int64

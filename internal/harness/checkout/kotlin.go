@@ -266,8 +266,8 @@ func (u *unit) mayBegin(i int) bool {
 }
 
 // constructor returns the index of the parenthesis after `constructor` if the
-// annotations and modifiers from i on belong to a primary constructor, and -1
-// otherwise.
+// annotations and modifiers that begin at i belong to a primary constructor,
+// and -1 otherwise.
 func (u *unit) constructor(i int) int {
 	for {
 		switch t := u.at(i); {

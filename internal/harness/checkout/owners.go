@@ -115,7 +115,7 @@ func ownerFields(line string) []string {
 }
 
 // ownerPattern is a pattern in CODEOWNERS: a .gitignore pattern without
-// negation and character ranges.
+// negation or character ranges.
 type ownerPattern struct {
 	segments []string // "**" stands for any number of directories; other parts may contain * and ?
 	inside   bool     // matches only the content of directories that the segments match
@@ -203,8 +203,8 @@ func (p ownerPattern) matches(path []string) bool {
 	return false
 }
 
-// matchSegment matches one part of a path. On a mismatch, the last * matches
-// one more byte.
+// matchSegment reports whether a pattern matches one part of a path. On a
+// mismatch, the last * matches one more byte.
 func matchSegment(pattern, part string) bool {
 	i, star, retry := 0, -1, 0
 	for n := 0; n < len(part); {

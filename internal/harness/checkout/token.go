@@ -29,7 +29,7 @@ const maxNesting = 50
 
 // lexer reads the tokens of Java (Java Language Specification, chapter 3) or
 // Kotlin (kotlinlang.org/spec/syntax-and-grammar.html, Lexical grammar). It
-// accepts every text.
+// accepts any input.
 type lexer struct {
 	source string
 	kotlin bool
@@ -94,7 +94,8 @@ func (l *lexer) next() (token, bool) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isNameByte treats every non-ASCII character as a letter.
+// isNameByte reports whether a byte may be part of a name. It treats every
+// non-ASCII character as a letter.
 func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || c == '_' || c == '$' || c >= 0x80
 }
@@ -107,7 +108,7 @@ func (l *lexer) word() string {
 	return l.source[begin:l.at]
 }
 
-// skipTo moves to the next occurrence of a text, or to the end.
+// skipTo moves to the next occurrence of a string, or to the end.
 func (l *lexer) skipTo(text string) {
 	n := strings.Index(l.source[l.at:], text)
 	if n < 0 {

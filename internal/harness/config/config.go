@@ -15,11 +15,11 @@
 // One table of keys (keys.go) defines the file. The reader, the written form of
 // a Config and the JSON Schema are all derived from it.
 //
-// It does not check whether a device, an app or a program exists. The rules of
-// package gate are the only part of the project that it uses. It is the only
-// user of the YAML library. It walks the library's node tree itself, because a
-// decoder into structs reports no columns, stops at the first errors, and
-// mentions types of the program.
+// It does not check whether a device, an app or a program exists. Apart from
+// the helpers of package text, it uses only the rules of package gate from this
+// project. It is the only user of the YAML library. It walks the library's node
+// tree itself, because a decoder into structs reports no columns, stops at the
+// first errors, and mentions Go types in its messages.
 //
 // ${VAR}, ${VAR:-default} and ${VAR:?message} are replaced from the
 // environment. They are replaced only in values and after the YAML is parsed,

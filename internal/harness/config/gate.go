@@ -71,7 +71,7 @@ const (
 	longestRule       = 200 // bytes
 	longestCommentKey = 60  // characters
 	commentKeyText    = `^[A-Za-z0-9._-]{1,60}$`
-	// ruleText is the form of every rule: [SUBJECT] OPERATOR VALUE.
+	// ruleText matches every valid rule: [SUBJECT] OPERATOR VALUE.
 	ruleText = `^[^=!<>]*([=!]=|[<>]=?)[^=!<>]+$`
 	// storeText matches the scheme of an address and what follows it; for git,
 	// a path follows the branch.
@@ -125,7 +125,7 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 		"a comparison with a number", `["== 0"]`},
 }
 
-// gateKey describes the gate section.
+// gateKey returns the key of the gate section.
 func gateKey(c *Config) key {
 	keys := []key{
 		value("informational", &c.Gate.Informational, switchKind).
@@ -147,7 +147,7 @@ func gateKey(c *Config) key {
 		hidden: func() bool { return !c.gated }, unset: "no rules are applied"}
 }
 
-// baselineKey describes the baseline section.
+// baselineKey returns the key of the baseline section.
 func baselineKey(c *Config) key {
 	b := &c.Baseline
 	keys := []key{
@@ -167,7 +167,7 @@ func baselineKey(c *Config) key {
 		hidden: func() bool { return !c.gated }, unset: "the run is not compared with earlier ones"}
 }
 
-// githubKey describes the github section.
+// githubKey returns the key of the github section.
 func githubKey(g *GitHub) key {
 	return key{name: "github", about: "What is published on a pull request.", keys: []key{
 		{name: "comment", about: "The comment on the pull request.", keys: []key{
@@ -196,7 +196,8 @@ func switchedOn(keys []key, instead string) reader {
 	}
 }
 
-// rulesKey describes the rules of a path, which replace its default.
+// rulesKey returns the key of the rules with a path, which replace its default
+// rules.
 func rulesKey(into *[]gate.Rule, path string) key {
 	const is = distinct | mayBeEmpty | mayBeSingle
 	said := ruleKeys[path]
@@ -220,7 +221,7 @@ func rulesOf(rules []gate.Rule, path string) []string {
 	return out
 }
 
-// withRules replaces the rules with a path and keeps the order of the paths. It
+// withRules replaces the rules of one path and keeps the order of the paths. It
 // skips invalid rules, which the reader has already rejected.
 func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 	out := slices.DeleteFunc(slices.Clone(rules), func(r gate.Rule) bool { return r.Path == path })

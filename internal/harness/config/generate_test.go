@@ -301,7 +301,8 @@ func (w *writer) instrument(into *Workload) entry {
 	return entry{name: "instrument", below: below}
 }
 
-// windows returns the rule for the output of a command, or nothing.
+// windows returns the entry of the rule that finds tests in the output of a
+// command, or nil.
 func (w *writer) windows(into *Workload) []entry {
 	if w.maybe() {
 		return nil

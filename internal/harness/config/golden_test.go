@@ -60,7 +60,7 @@ type typed struct {
 }
 
 // commandOf returns the command line of a file in testdata; a file without one
-// is checked in the environment of all tests.
+// is checked in the environment that all tests use.
 func commandOf(t *testing.T, file string, text []byte) typed {
 	t.Helper()
 	lines := strings.SplitN(string(text), "\n", 3)
@@ -102,7 +102,8 @@ func TestBadFiles(t *testing.T) {
 			}
 			checkErrors(t, text, err)
 			golden(t, strings.TrimSuffix(file, ".yaml")+".want", err.Error()+"\n")
-			// Each problem is reported once, even if several walks found it.
+			// Each problem is reported once, even if it was found with several
+			// profiles.
 			problems, _ := errors.AsType[Errors](err)
 			seen := map[string]bool{}
 			for _, p := range problems {

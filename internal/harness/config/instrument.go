@@ -102,8 +102,8 @@ func expression(text string) (string, *fault) {
 	return "", f
 }
 
-// instrumentKey describes the instrumented tests. A single value is the short
-// form of a mapping with only the component.
+// instrumentKey returns the key of the instrumented tests. A single value is
+// the short form of a mapping with only the component.
 func instrumentKey(into **Instrument) key {
 	i := *into
 	if i == nil {
@@ -148,7 +148,7 @@ func (w *walker) demanding(at place, keys []key, name, instead string) {
 	}
 }
 
-// argumentsKey describes the arguments of the runner, by name.
+// argumentsKey returns the key of the arguments of the runner, by name.
 func argumentsKey(into *map[string]string) key {
 	return key{
 		name: "arguments", holds: manyPairs,
@@ -203,7 +203,8 @@ func (w *walker) argument(p pair, at place, into map[string]string) {
 	}
 }
 
-// windowsKey describes the rule that finds tests in the output of a command.
+// windowsKey returns the key of the rule that finds tests in the output of a
+// command.
 func windowsKey(into **Windows) key {
 	v := *into
 	if v == nil {

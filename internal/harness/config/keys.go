@@ -101,9 +101,9 @@ func listed(name string, into *[]string, of kind[string], is traits, read reader
 }
 
 // schema returns the keys of the file as this version defines them; parsed
-// values are stored in c. A range is the natural one (of monkey or of Android)
-// where there is one; other ranges are wide enough for every sensible use. The
-// keys are in the order of a written file.
+// values are stored in c. If monkey or Android defines a range, that range is
+// used; other ranges are wide enough for every sensible use. The keys are in
+// the order of a written file.
 func schema(c *Config) []key {
 	one := "1"
 	processes := listed("processes", &c.App.Processes, processKind, distinct,
@@ -204,8 +204,9 @@ func schema(c *Config) []key {
 	}
 }
 
-// durationKey describes a value that is one duration or two: the second is the
-// maximum duration of a run that is extended because of a suspicion.
+// durationKey returns the key of the duration, whose value is one duration or
+// two: the second is the maximum duration of a run that is extended because of
+// a suspected leak.
 func durationKey(c *Config) key {
 	both := span{c.Duration, c.LongestDuration}
 	k := optional("duration", &both, spanKind, "the run ends with its workload").

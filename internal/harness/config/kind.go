@@ -46,8 +46,8 @@ const (
 
 func matching(pattern string) object { return object{{"type", "string"}, {"pattern", pattern}} }
 
-// freeText is text that YAML might also parse as a number or a boolean, such as
-// a serial number of digits.
+// freeText returns the schema of text that YAML might also parse as a number or
+// a boolean, such as a serial number of digits.
 func freeText(pattern string) object {
 	o := object{{"type", []string{"string", "number", "boolean"}}}
 	if pattern != "" {

@@ -257,8 +257,8 @@ func entries(text string) ([]string, *fault) {
 type Misspelling struct{ Written, Meant string }
 
 // notSlips lists variables that are not misspellings: leakgate sets them for
-// its workloads and for programs that store a baseline, or suites and
-// leakgate's own tests read them.
+// its workloads and for programs that store a baseline, or they are read by
+// suites and by leakgate's own tests.
 var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVICES", "REQUIRE", "RUN"}
 
 // Misspellings returns the variables in environ, a list of NAME=value, that

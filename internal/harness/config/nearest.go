@@ -9,8 +9,8 @@ const longestWord = 64
 
 // Nearest returns the candidate that was probably meant by a mistyped word: the
 // one with the smallest Damerau-Levenshtein distance, ignoring case. The
-// distance may be up to 2, or up to a third of the length of a longer word. It
-// is never more than half the length of the longer of the two words, because
+// distance may be up to 2 or, for a longer word, up to a third of its length.
+// It is never more than half the length of the longer of the two words, because
 // otherwise every word would resemble a word of two letters. If several
 // candidates have the same distance, the first one is returned.
 func Nearest(word string, candidates []string) (string, bool) {

@@ -27,8 +27,8 @@ func TestDistanceAgainstSearch(t *testing.T) {
 	}
 }
 
-// search is a breadth-first search that starts with one word and visits all
-// words that are not much longer.
+// search performs a breadth-first search from one word and visits all words
+// that are not much longer. It returns the number of edits to each of them.
 func search(from, letters string, longest int) map[string]int {
 	ways := map[string]int{from: 0}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {

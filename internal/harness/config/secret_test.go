@@ -62,13 +62,13 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 	}
 	again, err := Parse("again.yaml", []byte(out), secretEnv)
 	if err != nil || string(again.YAML(false)) != string(c.YAML(false)) {
-		t.Errorf("%v; after another reading:\n%s, want\n%s", err, again.YAML(false), c.YAML(false))
+		t.Errorf("%v; after it is parsed again:\n%s, want\n%s", err, again.YAML(false), c.YAML(false))
 	}
 	const redacted = "start ${TOKEN}x: /srv/secretdir is gone, emulator-5554 x1"
 	if got := c.Redact("start ghp_SECRETx: /srv/secretdir is gone, emulator-5554 x1"); got != redacted {
 		t.Error(got)
 	}
-	if p := c.Problem("workload.command", "ghp_SECRET is no program"); p.Message != "${TOKEN} is no program" {
+	if p := c.Problem("workload.command", "ghp_SECRET is not a program"); p.Message != "${TOKEN} is not a program" {
 		t.Error(p.Message)
 	}
 }

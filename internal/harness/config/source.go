@@ -163,7 +163,7 @@ func (s source) syntax(err error) *Problem {
 	return s.problemAt(at, explain(text, s.text[at:]))
 }
 
-// maxLocate is the maximum length of a text in which the position of an error
+// maxLocate is the maximum length of a file in which the position of an error
 // is searched for; maxSearch is the maximum distance to search inside an open
 // bracket or quote. Both are limited because each step of the search parses the
 // text again.
@@ -223,8 +223,9 @@ var unclosed = map[string]string{
 	"found unexpected end of stream":   "the quote is not closed",
 }
 
-// first returns the smallest index at and after which every prefix of the text
-// that ends there has the error.
+// first returns the smallest n for which the prefix of the text up to ends[n]
+// has the error, as does every longer prefix. It returns false if there is
+// none, or if an open bracket or quote is too far away.
 func (s source) first(ends []int, text string) (int, bool) {
 	if unclosed[text] == "" {
 		n := sort.Search(len(ends), func(n int) bool { return s.complains(ends[n], text) })

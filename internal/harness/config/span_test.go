@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// duration is one duration or a range. The file, a variable and a flag accept
-// the same forms.
+// The key duration accepts one duration or a range, in the same forms in the
+// file, in a variable and as a flag.
 func TestDurationRange(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: none\n"
 	for text, c := range map[string]struct {

@@ -65,7 +65,7 @@ var (
 
 func defaultStep() Step { return Step{Limit: DefaultLimit} }
 
-// stepsKey describes the steps of all kinds.
+// stepsKey returns the key of the steps of all kinds.
 func stepsKey(into *map[string][]Step) key {
 	var keys []key
 	for _, kind := range stepKinds {
@@ -80,7 +80,7 @@ func stepsKey(into *map[string][]Step) key {
 	}
 }
 
-// stepKey describes one step.
+// stepKey returns the keys of one step.
 func stepKey(into *Step) key {
 	return key{
 		name: "step", about: "One command whose output is kept with a diagnosis.", needed: []string{"name", "command"},
@@ -213,7 +213,8 @@ func stepLine(text string) (string, *fault) {
 	}
 }
 
-// unknownPlaceholder describes the mistake in a brace and the text after it.
+// unknownPlaceholder describes what is wrong with a brace and the text after
+// it.
 func unknownPlaceholder(name string, closed bool) *fault {
 	const forms = ": write {pid}, {process}, {package} or {user}, or {{ for a literal brace"
 	if !closed {

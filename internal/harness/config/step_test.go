@@ -28,7 +28,8 @@ func FuzzStepLine(f *testing.F) {
 		if fault != nil && !strings.Contains(text, fault.part) {
 			t.Errorf("%q: does not contain %q", text, fault.part)
 		}
-		// They disagree about which non-ASCII characters are spaces.
+		// The reader and the pattern disagree about which non-ASCII characters
+		// are spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' })
 		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) &&
 			pattern.MatchString(text) != (fault == nil) {

@@ -239,7 +239,8 @@ func durationOf(count, unit string) (time.Duration, bool) {
 // bare matches a number without a unit.
 var bare = regexp.MustCompile(`^[1-9][0-9]{0,5}(\.[0-9]+)?$`)
 
-// withUnit suggests a likely unit for a number without one.
+// withUnit returns a parser that suggests a likely unit for a number without
+// one.
 func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[time.Duration] {
 	return func(text string) (time.Duration, *fault) {
 		d, f := parse(text)

@@ -41,7 +41,7 @@ type deviceBattery struct {
 const conditionTimeout = 15 * time.Second
 
 // readCondition reads the condition of a device in one round trip that changes
-// nothing on the device. Values that are missing from the answer are unknown.
+// nothing on the device. Values that are missing from the response are unknown.
 func readCondition(ctx context.Context, dev capture.Device) (deviceCondition, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, conditionTimeout, m.Join([]shell.Part{
@@ -123,7 +123,7 @@ func parseBattery(text string) deviceBattery {
 	return b
 }
 
-// small parses an integer in the format of the battery service.
+// small parses a 32-bit integer in the output of the battery service.
 func small(text string) known.Int {
 	n, err := strconv.ParseInt(text, 10, 32)
 	return known.Int{N: n, Known: err == nil}

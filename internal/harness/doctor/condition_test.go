@@ -75,7 +75,8 @@ func TestSUIsAPath(t *testing.T) {
 	}
 }
 
-// labelled returns a device that answers each labeled part of a joined command.
+// labelled returns a device that responds to each labeled part of a joined
+// command.
 func labelled(parts map[string]string) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		m, _, _ := strings.Cut(strings.TrimPrefix(command, "echo; echo "), " ")

@@ -223,8 +223,8 @@ func (n *inspection) space(free known.Int) {
 
 const (
 	lowPercent = 20
-	// hotTenths is 45 °C, in tenths of a degree, at about which phones start to
-	// throttle.
+	// hotTenths is 45 °C, in tenths of a degree. Phones start to throttle at
+	// about this temperature.
 	hotTenths = 450
 )
 
@@ -266,8 +266,8 @@ func (n *inspection) access(f capture.Facts, c deviceCondition) {
 	}
 }
 
-// leastSkew is the smallest clock difference that matters when the logs of two
-// clocks are compared.
+// leastSkew is the smallest clock difference that matters when logs with the
+// times of the two clocks are compared.
 const leastSkew = 2 * time.Second
 
 func (n *inspection) clock(ctx context.Context, dev *adb.Device, f capture.Facts) {

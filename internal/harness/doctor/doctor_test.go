@@ -504,7 +504,8 @@ func TestChangesAreDetected(t *testing.T) {
 	}
 }
 
-// snapshot lists all files below the given directories of this machine.
+// snapshot returns a list of all files below the given directories of this
+// machine.
 func snapshot(t *testing.T, dirs ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -608,7 +609,7 @@ func TestNothingChanges(t *testing.T) {
 		t.Errorf("files of this machine before:\n%s\nafter:\n%s", before, after)
 	}
 	if after := phoneFiles(t, phone); after != files || len(phone.made) > 0 {
-		t.Errorf("files of the phone before:\n%s\nafter:\n%s\nmade %q", files, after, phone.made)
+		t.Errorf("files of the phone before:\n%s\nafter:\n%s\ncreated %q", files, after, phone.made)
 	}
 	if got := calls(); got != "version\nversion\nversion\n" {
 		t.Errorf("the adb program was called with %q", got)
@@ -794,7 +795,7 @@ func TestPageNamesEveryField(t *testing.T) {
 			}
 		}
 	}
-	// Values and check names.
+	// Values of fields, and names of checks.
 	for _, word := range []string{
 		"usable", "no_device", "misconfigured", "interrupted", "answers", "absent", "unreachable", "foreign", "silent",
 		"ok", "warn", "bad", "unknown",

@@ -84,7 +84,7 @@ func (e *examination) environment() map[string]string {
 }
 
 // program examines the adb program. The program is optional if a server
-// answers.
+// responds.
 func (e *examination) program(ctx context.Context, served bool) {
 	p := &e.report.Host.ADB
 	*p = findProgram(e.opt.Getenv)

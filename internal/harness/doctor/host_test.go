@@ -51,7 +51,7 @@ func listen(t *testing.T, talk func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// patient holds limits for peers in this process, which always answer, even on
+// patient holds limits for peers in this process, which always respond, even on
 // a busy machine.
 var patient = limits{dial: time.Minute, answer: time.Minute, react: time.Minute, program: time.Minute}
 
@@ -387,8 +387,8 @@ func FuzzParseVersion(f *testing.F) {
 	})
 }
 
-// FuzzUnderstand checks that only an answer that follows the protocol is
-// attributed to an adb server, and that any other answer is kept.
+// FuzzUnderstand checks that only a response that follows the protocol is
+// attributed to an adb server, and that any other response is kept.
 func FuzzUnderstand(f *testing.F) {
 	for _, s := range []string{"OKAY00040029", "FAIL0005abcde", "HTTP/1.1 400", "OKAY", "", "OKAY0004zzzz"} {
 		f.Add(s)
@@ -410,8 +410,8 @@ func FuzzUnderstand(f *testing.F) {
 	})
 }
 
-// A real server must read the second request of probeServer as it reads the
-// first: four digits, then that number of bytes, and nothing more.
+// A real server must read the second request of probeServer in the same way as
+// the first: four digits, then that number of bytes, and nothing more.
 func TestSecondRequestIsTheFirstWithALineEnd(t *testing.T) {
 	t.Parallel()
 	requests := make(chan string, 4)
@@ -427,8 +427,8 @@ func TestSecondRequestIsTheFirstWithALineEnd(t *testing.T) {
 	if k.state != Foreign || k.said != "500 what?\r\n" {
 		t.Errorf("%+v", k)
 	}
-	// The server may notice only after the second request was written that the
-	// first connection has ended.
+	// The server may notice the end of the first connection only after the
+	// second request has been written.
 	if seen := map[string]bool{<-requests: true, <-requests: true}; !seen[versionRequest] ||
 		!seen[versionRequest+"\r\n"] {
 		t.Errorf("requests %v", seen)

@@ -47,13 +47,14 @@ const versionRequest = "000chost:version"
 type serverReply struct {
 	state    ServerState
 	protocol int
-	// said is the beginning of an answer that does not come from adb; it may be
-	// empty.
+	// said is the beginning of a response that does not come from adb; it may
+	// be empty.
 	said string
 	err  error
 }
 
-// dialer connects to an address, which is HOST:PORT or a path.
+// dialer returns a function that connects to an address, which is HOST:PORT or
+// a path.
 func (l limits) dialer(address string) func(context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: l.dial}
 	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, networkOf(address), address) }
@@ -112,7 +113,7 @@ func dialState(ctx context.Context, err error) ServerState {
 	return Absent
 }
 
-// understand parses an answer that consists of OKAY, a length of four hex
+// understand parses a response that consists of OKAY, a length of four hex
 // digits, and the version in hex.
 func understand(answer string, err error) serverReply {
 	if rest, ok := strings.CutPrefix(answer, "OKAY0004"); ok && len(rest) >= 4 {
