@@ -172,7 +172,8 @@ func checkMaps(t *testing.T, r *hostdevicetest.Running, pid string) {
 	}
 }
 
-// reading holds the memory of a process at one time, in kB by kind.
+// reading returns the uptime of the device and the memory of a process at that
+// time, in kB by row of the App Summary.
 func reading(t testing.TB, d *hostdevice.Device, name string) (up time.Duration, kb map[string]int64) {
 	t.Helper()
 	out, _ := shell(t, d, "dumpsys meminfo "+name)
@@ -202,7 +203,7 @@ func TestLeaks(t *testing.T) {
 	grows := map[string]string{"java": "Java Heap", "native": "Native Heap", "thread": "Stack", "control": ""}
 	began, first := map[string]time.Duration{}, map[string]map[string]int64{}
 	time.Sleep(5 * time.Second)
-	// On a busy machine, Java takes longer than that to start.
+	// On a busy machine, Java may take longer than these 5 s to start.
 	for mode, own := range grows {
 		if own == "" {
 			continue
@@ -324,7 +325,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestUsers checks that with separate users, the kernel denies the shell the
+// TestUsers checks that with separate UIDs, the kernel denies the shell the
 // same access as on a phone, and that the same workarounds help.
 func TestUsers(t *testing.T) {
 	if os.Getuid() != 0 {

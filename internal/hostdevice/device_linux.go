@@ -190,7 +190,7 @@ func (d *Device) Close() error {
 	return d.closed
 }
 
-// enter registers a user of the device; it returns false if the device is
+// enter registers an operation on the device; it returns false if the device is
 // closed.
 func (d *Device) enter() bool {
 	d.mu.Lock()

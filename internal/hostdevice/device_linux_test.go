@@ -290,11 +290,11 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// TestUploadOwner checks that pushed files belong to the shell's user, as which
-// adbd also runs on a phone.
+// TestUploadOwner checks that pushed files belong to the shell's UID, under
+// which adbd also runs on a phone.
 func TestUploadOwner(t *testing.T) {
 	if os.Getuid() != 0 {
-		recorded.Missing(t, "only root can give the shell a different user")
+		recorded.Missing(t, "only root can give the shell a different UID")
 	}
 	const uid = 2000
 	d := hostdevicetest.New(t, hostdevice.Options{ShellUID: uid})
@@ -315,7 +315,7 @@ func TestUploadOwner(t *testing.T) {
 				t.Fatal(err)
 			}
 			if owner := info.Sys().(*syscall.Stat_t).Uid; owner != uid {
-				t.Errorf("%s belongs to user %d", rel, owner)
+				t.Errorf("%s belongs to UID %d", rel, owner)
 			}
 		}
 	}
@@ -380,7 +380,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// number returns as a number the only group that a pattern matches in a string.
+// number returns the number that the first group of a pattern matches in a
+// string.
 func number(t testing.TB, text, pattern string) int64 {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)

@@ -7,11 +7,11 @@
 //
 // A device can run faster than real time. At scale S its clock, as shown by
 // `cat /proc/uptime` and the first lines of dumpsys, runs S times as fast from
-// its start on, the app leaks S times as fast, and monkey sleeps 1/S of the
-// time. The property leakgate.time_scale contains S, which the device reports
-// nowhere else; a real phone has no such property. Start times in
-// /proc/PID/stat are still the machine's: they identify a process but do not
-// date it. If S is 1, nothing replaces the real cat.
+// its start, the app leaks S times as fast, and monkey sleeps 1/S of the time.
+// The property leakgate.time_scale contains S, which the device reports nowhere
+// else; a real phone has no such property. Start times in /proc/PID/stat are
+// still the machine's: they identify a process but do not date it. If S is 1,
+// nothing replaces the real cat.
 //
 // The app is one package. Each activity starts a process that leaks in its own
 // way: am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the
@@ -21,9 +21,10 @@
 //
 //	.Mapped   leaks in a mapping that has a name, leak.bin
 //	.WarmUp   grows to mb_per_h * for_s and stays there
-//	.Cache    allocates mb_per_h forever and keeps that of the last for_s
-//	.Busy     leaks like .Java and makes four times as much garbage, so its
-//	          heap is a sawtooth, like that of an app
+//	.Cache    allocates mb_per_h forever and keeps what it allocated in the last
+//	          for_s
+//	.Busy     leaks like .Java and produces four times as much garbage, so
+//	          its heap is a sawtooth, like that of an app
 //	.Files    leaves four files open per MB, until it dies at Options.FileLimit
 //	.Private  leaks like .Java and .Threads, in a map whose keys are addresses and
 //	          phone numbers, with threads named after them
@@ -47,7 +48,7 @@
 // Device.Nest serves it with Android's own adbd behind an adb server, both in
 // separate namespaces, where nothing is replaced: adbd's shell runs the command
 // line, and processes that outlive their connection on a phone outlive it here.
-// With the users of a phone, the kernel then behaves as on a user build.
+// With the UIDs of a phone, the kernel then behaves as on a user build.
 //
 // The device has no screen, no GPU and only one Android user. It is for tests
 // on Linux. Anyone who can connect to it gets a shell of the user that runs it:

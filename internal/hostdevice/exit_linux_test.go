@@ -43,7 +43,7 @@ func TestEnds(t *testing.T) {
 			"Cache", "cache", "am crash $PID",
 			`reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `,
 		},
-		// In ten seconds it allocates twice the size of the heap.
+		// In ten seconds the process allocates twice the size of its heap.
 		{
 			"Java", "java", "true",
 			`reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `,

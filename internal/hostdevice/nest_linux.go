@@ -42,7 +42,7 @@ const nestFlags = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
 // root and a kernel that permits namespaces.
 func CheckNest() error {
 	if os.Getuid() != 0 {
-		return errors.New("namespaces and separate users need root")
+		return errors.New("namespaces and separate UIDs need root")
 	}
 	path, err := exec.LookPath("true")
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	appUID   = 10123
 )
 
-// asked is a command and the answer expected from a phone.
+// asked is a command and the output expected from a phone.
 type asked struct {
 	command   string
 	out, errs string // regular expressions
@@ -53,8 +53,8 @@ func startMode(t *testing.T, r *hostdevicetest.Running, class, mode string) (nam
 
 const denied = `Permission denied`
 
-// TestUserBuild checks what the kernel shows the shell of a user build about an
-// app that is not debuggable, and what the system denies.
+// TestUserBuild checks what the kernel lets the shell of a user build read
+// about an app that is not debuggable, and what the system denies.
 func TestUserBuild(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t,

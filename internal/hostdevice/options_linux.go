@@ -124,7 +124,7 @@ func (o Options) check() error {
 	case o.Root && os.Getuid() != 0:
 		return errors.New("option Root requires root")
 	case os.Getuid() != 0 && (o.ShellUID != os.Getuid() || o.AppUID != os.Getuid()):
-		return errors.New("separate users for shell and app require root")
+		return errors.New("separate UIDs for shell and app require root")
 	}
 	return nil
 }

@@ -82,8 +82,8 @@ func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 	}
 }
 
-// checkExits adds the exits in the text to the device and compares the device's
-// exit-info with the text.
+// checkExits adds the exits listed in want to the device, and compares the
+// device's exit-info with want.
 func checkExits(t *testing.T, d *Device, api int, want string) {
 	t.Helper()
 	if api < androidtext.ExitInfoSince {
@@ -117,8 +117,8 @@ func checkExits(t *testing.T, d *Device, api int, want string) {
 	}
 }
 
-// checkTable compares the table for a layout with the numbers in the text. The
-// heap values are copied and the objects are not compared, because both differ
+// checkTable compares the table for a layout with the numbers in want. The heap
+// values are copied and the objects are not compared, because both differ
 // between the phones.
 func checkTable(t *testing.T, api int, want string) {
 	t.Helper()

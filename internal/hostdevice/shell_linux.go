@@ -81,8 +81,9 @@ func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
 		proctable.KillWithVariable(state.CommandVariable, token)
 		select {
 		case <-ended:
-			// The last kill ended the processes that had left the group and do
-			// not hold an output, except those started after it.
+			// The command has ended. The last kill also ended the processes
+			// that had left its group and hold no output, except those started
+			// later.
 			proctable.KillWithVariable(state.CommandVariable, token)
 			return killed
 		case <-time.After(killAgain):

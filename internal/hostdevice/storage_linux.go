@@ -100,7 +100,7 @@ func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 }
 
 // lead creates a directory in /data/local/tmp, with its parents. Like files,
-// they belong to the shell's user, as which adbd runs on a phone.
+// they belong to the shell's UID, under which adbd runs on a phone.
 func (d *Device) lead(rel string) error {
 	if rel == "." {
 		return nil

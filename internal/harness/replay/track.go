@@ -64,8 +64,8 @@ func (r *spacing) add(step time.Duration) {
 	}
 }
 
-// family holds the processes of one name. There are several if several run at
-// the same time under different pids.
+// family holds the tracks of all processes with one name. It has more than one
+// track if several such processes run at the same time under different pids.
 type family struct {
 	tracks []*track
 	// byPID holds the tracks of the current pids; for former pids it holds nil.

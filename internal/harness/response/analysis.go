@@ -14,11 +14,11 @@ import (
 const maxLines = 80
 
 // Analyse summarizes what was collected, completes the record and writes the
-// texts beside the artifacts. Failures become warnings of the record; an error
-// means that a folder cannot be written. If ctx is done, the remaining heap
-// dumps are not analysed, which the record notes, and they stay in the form
-// that is to be kept. If no dump is to be kept, they stay in stripped form
-// until a report analyses them.
+// summaries beside the artifacts. Failures become warnings of the record; an
+// error means that a folder cannot be written. If ctx is done, the remaining
+// heap dumps are not analysed; the record says so, and they stay in the form in
+// which they are to be kept. If no dump is to be kept, they stay in stripped
+// form until a report analyses them.
 func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	began := time.Now()
 	// The caller of Collect may still hold these slices.
@@ -62,9 +62,9 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	return r.redactHostPaths(errors.Join(errs...))
 }
 
-// headlines returns the first lines of the short form. A snapshot exists for
-// comparison, so its headlines cover all artifacts; otherwise they cover only
-// how processes ended.
+// headlines returns the first line about each artifact that belongs in the
+// summary of the record. A snapshot exists for comparison, so its headlines
+// cover all artifacts; otherwise they cover only how processes ended.
 func (c *Case) headlines(said map[string][]string) []string {
 	var out []string
 	for _, s := range c.Record.Steps {
@@ -82,7 +82,8 @@ func (c *Case) headlines(said map[string][]string) []string {
 	return out
 }
 
-// degraded lists the artifacts that are missing or come from a lesser method.
+// degraded lists the artifacts that are missing or were collected with a
+// fallback method.
 func (c *Case) degraded() []string {
 	var out []string
 	for _, s := range c.Record.Steps {
@@ -96,7 +97,8 @@ func (c *Case) degraded() []string {
 	return out
 }
 
-// bounded returns a summary for a record: each line is Printable and short.
+// bounded shortens a summary for a record: it limits the number of lines and
+// the length of each line.
 func bounded(lines []string) []string {
 	out := make([]string, 0, min(len(lines), maxLines))
 	for i, line := range lines {

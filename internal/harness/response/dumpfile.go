@@ -23,7 +23,7 @@ import (
 func packed(file string) string   { return unpacked(file) + spool.PackedSuffix }
 func unpacked(file string) string { return strings.TrimSuffix(file, spool.PackedSuffix) }
 
-// open opens a file of a folder, but does not follow links and refuses pipes.
+// open opens a file in a folder. It does not follow links and refuses pipes.
 func open(path string) (*os.File, int64, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, 0, err
@@ -51,9 +51,9 @@ type dump struct {
 	cut error
 }
 
-// openDump opens a dump of a folder. A packed dump is unpacked into a temporary
-// file. The folder is untrusted, so the size of that file is limited to that of
-// the largest dump that is pulled.
+// openDump opens a dump in a folder. A packed dump is unpacked into a temporary
+// file. The folder is untrusted, so the file may not become larger than the
+// largest dump that a run pulls.
 func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump, error) {
 	in, size, err := open(f.in(file))
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 	d, err := spool.OpenFile(ctx, file, in, spool.Options{Cap: r.options.maxDump})
 	if errors.Is(err, spool.ErrCap) {
 		return nil,
-			fmt.Errorf("unpack %s: refused: more than %s, which no heap dump of a run has", file,
+			fmt.Errorf("unpack %s: refused: more than %s, the maximum for a heap dump of a run", file,
 				text.Size(r.options.maxDump))
 	}
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *Case) findDumps() {
 	}
 }
 
-// sameDump reports whether a step of diagnosis.json and a step of a line of
+// sameDump reports whether a step in diagnosis.json and a step in a line of
 // samples.ndjson are about the same dump. The dump that a line names may have
 // been packed since, or removed.
 func sameDump(is, was record.Collected) bool {

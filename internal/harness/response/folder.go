@@ -71,8 +71,7 @@ const (
 	// maxFolderName is the maximum length of a folder's name; it keeps paths
 	// below the limit of Windows.
 	maxFolderName = 80
-	// hashDigits is the number of hex digits that are used of the SHA-256 of a
-	// name.
+	// hashDigits is the number of hex digits of a name's SHA-256 that are used.
 	hashDigits = 8
 )
 
@@ -105,20 +104,20 @@ func safe(name string) string {
 	return strings.TrimRight(out, ".") + "-" + hex.EncodeToString(hash[:])[:hashDigits]
 }
 
-// reserved holds the names that are devices on Windows, also when a dot and
-// other text follow.
+// reserved matches the names that are devices on Windows, even when a dot and
+// other characters follow.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`)
 
-// paths removes the paths of the host from texts, because a run writes no
-// absolute paths.
+// paths returns the host paths to be removed from strings, because a run writes
+// no absolute paths.
 func (f folder) paths() hostfile.Paths {
 	return hostfile.NewPaths(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)))
 }
 
-// redactHostPaths returns a string without the paths of the host.
+// redactHostPaths returns a string without host paths.
 func (f folder) redactHostPaths(text string) string { return f.paths().Text(text) }
 
-// redactedError is an error whose text a run may write.
+// redactedError is an error whose message a run may write.
 type redactedError struct {
 	error
 	text string
@@ -134,10 +133,10 @@ func (r *Responder) redactHostPaths(err error) error {
 	return redactedError{err, hostfile.NewPaths(r.dir).Error(err)}
 }
 
-// in returns the path, on the host, of a file in the folder.
+// in returns the host path of a file in the folder.
 func (f folder) in(name string) string { return filepath.Join(f.path, name) }
 
-// text writes lines that are Printable to a file, either completely or not at
+// text writes lines to a file in Printable form, either completely or not at
 // all.
 func (f folder) text(name string, lines []string) error {
 	var b strings.Builder
@@ -151,7 +150,7 @@ func (f folder) text(name string, lines []string) error {
 // heapStep is the name of the step of a recipe that dumps the heap.
 const heapStep = "heap"
 
-// beside returns the name of the text file beside an artifact, which may be
+// beside returns the name of the summary file beside an artifact, which may be
 // packed.
 func beside(file string) string { return unpacked(file) + ".summary.txt" }
 
@@ -200,8 +199,8 @@ func (f folder) read() (d record.Diagnosis, err error) {
 	return d, nil
 }
 
-// written returns a diagnosis with the results in its folder. It returns false
-// if diagnosis.json was not analysed, or is about a different diagnosis.
+// written returns a diagnosis with the results from its folder. It returns
+// false if diagnosis.json was not analysed, or is about a different diagnosis.
 func (f folder) written(d record.Diagnosis) (record.Diagnosis, bool) {
 	is, err := f.read()
 	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&

@@ -26,7 +26,7 @@ func readGfxinfo(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 		m.graphics.gfxinfo = p
 		return drawnLines(p), nil
 	}
-	return nil, errors.New("it has nothing about the process")
+	return nil, errors.New("nothing about the process found")
 }
 
 func drawnLines(p *dumpsys.GfxProcess) []string {

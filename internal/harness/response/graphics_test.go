@@ -46,8 +46,8 @@ func layers(of ...any) (list []string) {
 	return list
 }
 
-// graphicsOf compares two texts of SurfaceFlinger for the process com.shop, and
-// returns its findings as NAME: COUNT (+DELTA).
+// graphicsOf compares two outputs of SurfaceFlinger for the process com.shop,
+// and returns its findings as NAME: COUNT (+DELTA).
 func graphicsOf(t *testing.T, before, now []byte) (findings []string, c *Case) {
 	t.Helper()
 	r := New(t.TempDir(), Options{})
@@ -98,7 +98,7 @@ func TestImportedBuffersWithoutEnd(t *testing.T) {
 	}
 }
 
-// What another app draws is reported, but not as a finding about this process.
+// Buffers of another app are reported, but not as a finding about this process.
 func TestBuffersOfAnotherApp(t *testing.T) {
 	const own, other, nobody, screen = "com.shop/com.shop.Main#3",
 		"SurfaceView[com.other/com.other.Player]#7(BLAST Consumer)7", "VRI[Main]#0(BLAST Consumer)0",

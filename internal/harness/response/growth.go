@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// growth reports what has grown since the earlier snapshot, for the questions
-// of the recipe.
+// growth reports what has grown since the earlier snapshot, according to the
+// comparisons of the recipe.
 func (c *Case) growth(now *MemorySnapshot) []string {
 	asked := questions[c.Recipe]
 	if c.Trigger == record.TriggerLast {
@@ -122,8 +122,9 @@ func (c *Case) lead(line string) {
 	}
 }
 
-// find adds growth to the findings of the record. The key of a finding is the
-// key of its identity, or "" if the identity would differ in each run.
+// find adds growth to the findings of the record. The key of a finding is
+// derived from its type and identity; it is "" if the identity would differ in
+// each run.
 func (c *Case) find(what, name, identity string, count int64, d footprint.Change, grew int64) {
 	if d.Delta == 0 {
 		return
@@ -141,8 +142,7 @@ func (c *Case) find(what, name, identity string, count int64, d footprint.Change
 	c.Record.Findings = append(c.Record.Findings, f)
 }
 
-// share returns which part of the whole this is, rounded to a hundredth of a
-// percent.
+// share returns part divided by whole, rounded down to four decimal places.
 func share(part, whole int64) float64 {
 	return math.Floor(float64(part)/float64(whole)*10_000) / 10_000
 }
@@ -179,7 +179,7 @@ func meminfoGrowth(c *Case, before, now *MemorySnapshot) []string {
 	return lines
 }
 
-// meminfoRow is one row at both times, in kB.
+// meminfoRow holds the values of one row in both snapshots, in kB.
 type meminfoRow struct {
 	name          string
 	before, after int64

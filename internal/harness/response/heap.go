@@ -216,7 +216,7 @@ func leakOf(l *analysis.Leak) record.DumpLeak {
 	return out
 }
 
-// firstLeak returns what to look at first: the app's own leak that retains
+// firstLeak returns the leak to look at first: the app's own leak that retains
 // most, otherwise the place where most memory accumulates, otherwise a leak of
 // a library.
 func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
@@ -247,8 +247,8 @@ func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	return library
 }
 
-// smallLeak is a factor: an accumulation that retains so many times as much as
-// a leak is shown before the leak.
+// smallLeak is a factor: an accumulation that retains more than this many times
+// as much memory as a leak is reported before the leak.
 const smallLeak = 20
 
 func (c *Case) findLeak(l *analysis.Leak, what string) {
@@ -272,7 +272,8 @@ func (c *Case) findLeak(l *analysis.Leak, what string) {
 	})
 }
 
-// textLines returns the output of a writer of reporters, line by line.
+// textLines returns the lines that a writer function of package reporters
+// writes.
 func textLines[T any](write func(io.Writer, T) error, of T) []string {
 	var b strings.Builder
 	_ = write(&b, of) // a Builder never fails
@@ -290,21 +291,21 @@ func head(trace []string, file string) []string {
 // The notes of the step of a stripped dump: that the dump is kept, or that it
 // has not been analysed yet.
 const (
-	zeroed  = "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep: stripped)"
+	zeroed  = "the contents of primitive arrays are zeroed: text, pixels, buffers (diagnose.keep: stripped)"
 	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +
 		"(diagnose.keep: none)"
 )
 
-// waits reports whether a dump is kept until a report only because it has not
-// been analysed yet. A diagnosis on demand has no report.
+// waits reports whether a dump is kept only because a report has yet to analyse
+// it. A diagnosis on demand has no report.
 func (r *Responder) waits(c *Case) bool {
 	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
 
-// keep converts a dump to the form that is kept, and returns its name, which is
-// empty if nothing is kept. A dump that cannot be stripped is removed: it
-// contains texts that people have typed, and the folder may be uploaded. A dump
-// that is not to be kept exists until drop.
+// keep converts a dump to the form in which it is kept, and returns its name,
+// which is empty if nothing is kept. A dump that cannot be stripped is removed:
+// it contains text that people have typed, and the folder may be uploaded. A
+// dump that is not to be kept is removed later, by drop.
 func (r *Responder) keep(c *Case, file string) (string, error) {
 	if r.options.Keep == Nothing && !r.waits(c) {
 		return file, nil

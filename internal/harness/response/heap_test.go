@@ -102,7 +102,7 @@ func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 	}
 	a, _ := kept.Encode()
 	if b, err := summarized(t, dump).Encode(); err != nil || !bytes.Equal(a, b) || holds(a, secret) {
-		t.Errorf("%v: the summary does not match the dump or contains a text of it:\n%.500s\n%.500s", err, a, b)
+		t.Errorf("%v: the summary does not match the dump or contains a string of it:\n%.500s\n%.500s", err, a, b)
 	}
 	return kept
 }
@@ -116,7 +116,7 @@ func TestKept(t *testing.T) {
 	for _, c := range []struct {
 		keep, note string
 	}{
-		{"", "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep: stripped)"},
+		{"", "the contents of primitive arrays are zeroed: text, pixels, buffers (diagnose.keep: stripped)"},
 		{"raw", ""}, {"none", "removed after its analysis (diagnose.keep: none)"},
 	} {
 		r := New(t.TempDir(), Options{Keep: Keep(c.keep)})
@@ -173,11 +173,11 @@ func TestKeptRecorded(t *testing.T) {
 		shown := regexp.MustCompile(`"value": "[^…"]`)
 		for _, text := range [][]byte{files["analysis.json"], contents(t, none.folder.path)["analysis.json"]} {
 			if shown.Match(text) || !bytes.Contains(text, []byte(`"value": "…#`)) {
-				t.Errorf("%s: analysis.json contains string texts, or they are not replaced", name)
+				t.Errorf("%s: analysis.json contains strings of the app, or they are not replaced", name)
 			}
 		}
 		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
-		// Texts such as the name of the app were removed from the dump.
+		// Strings such as the name of the app were removed from the dump.
 		d := analysis.Compare(checkSummary(t, got, dump), summarized(t, kept), 10)
 		if d.ClassesChanged+len(d.Growth)+len(d.Shrinkage) > 0 || !d.Comparable ||
 			slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
@@ -333,7 +333,7 @@ func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []by
 	return c
 }
 
-// What grew in every dump at a mark is reported at the end, for each life of a
+// Growth in every dump at a mark is reported at the end, for each life of a
 // process.
 func TestSeries(t *testing.T) {
 	shop, again := capture.Process{Name: "com.shop", PID: 4321, Start: 77},
@@ -414,8 +414,8 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// Growth names the files of the dumps, or their folders if the dumps are not
-// kept.
+// The results of Growth name the files of the dumps, or their folders if the
+// dumps are not kept.
 func TestGrowthNames(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Nothing} {
 		r := New(t.TempDir(), Options{Dump: AtMarks, Keep: keep})

@@ -22,7 +22,7 @@ import (
 // hostile is a string with terminal escapes that is six times as long in JSON.
 var hostile = "\x1b]0;owned\a\u202e" + strings.Repeat("<&>", 3000)
 
-// Artifacts may contain anything, but records and texts are Printable and
+// Artifacts may contain anything, but records and summaries are Printable and
 // bounded.
 func TestHostileArtifacts(t *testing.T) {
 	var smaps, threads, logcat, exits strings.Builder
@@ -54,7 +54,7 @@ func TestHostileArtifacts(t *testing.T) {
 		for _, before := range []*MemorySnapshot{nil, {}} {
 			c := analysed(t, r, recipe, before, files)
 			if len(c.Record.Summary) == 0 || len(c.Record.Warnings) == 0 {
-				t.Errorf("%s has no text", recipe)
+				t.Errorf("%s has no summary", recipe)
 			}
 			again := analysed(t, r, recipe, c.Now,
 				map[string][]byte{
@@ -174,7 +174,7 @@ func TestResumeStaysInside(t *testing.T) {
 	}
 }
 
-// Each reader accepts any text: it returns an error or lines, and never more
+// Each reader accepts any input: it returns an error or lines, and never more
 // than a record can hold.
 func FuzzReaders(f *testing.F) {
 	names := slices.Sorted(maps.Keys(readers))

@@ -151,8 +151,8 @@ func TestResumeRejectsForeignRecords(t *testing.T) {
 	}
 }
 
-// Ctrl-C before the analyses leaves every dump for the next report, whatever is
-// to be kept.
+// Ctrl-C before the analyses leaves every dump for the next report, whatever
+// the keep mode.
 func TestResumeInterrupted(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -194,8 +194,9 @@ func TestResumeInterrupted(t *testing.T) {
 	}
 }
 
-// left returns a dump in a form in which a killed run may leave it: as pulled,
-// as kept, or beside its replacement, which may be another file and incomplete.
+// left returns the files that a killed run may leave of a dump: the dump as
+// pulled, the dump as kept, or both, with the packed file complete or
+// truncated.
 func left(t *testing.T, dump []byte) map[string]map[string][]byte {
 	t.Helper()
 	packed := packedDump(t, dump)
@@ -545,8 +546,8 @@ func TestResumeFollowsNoLink(t *testing.T) {
 	}
 }
 
-// From the first request on, the folder records which process it belongs to and
-// what may remain in it, because a killed run leaves no line.
+// Before each request, the folder already records which process it belongs to
+// and what may remain in it, because a killed run leaves no line.
 func TestKeepIsWrittenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{Keep: Raw}, androidsim.Options{Root: true})

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// levels lists the columns of the table: what may be read on a phone and of its
-// app.
+// levels lists the columns of the table: the levels of access to a phone and
+// its app.
 var levels = []struct {
 	title      string
 	build      string
@@ -185,8 +185,8 @@ func (p *phone) target(t *testing.T, kind string) capture.Target {
 	return capture.Target{Process: found.Processes[0], Level: probe.Level}
 }
 
-// shows returns how much of the leak of a kind the response finds, judged by
-// its findings, not by its artifacts.
+// shows returns how much of a leak of the given kind the response finds, judged
+// by its findings, not by its artifacts.
 func (p *phone) shows(t *testing.T, kind string) string {
 	t.Helper()
 	r, target := response.New(t.TempDir(), response.Options{Keep: response.Nothing}), p.target(t, kind)

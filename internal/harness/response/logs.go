@@ -81,7 +81,8 @@ func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 			own = append(own, e)
 		}
 	}
-	// The device lists the exits by uid; a reinstalled app has a different uid.
+	// The device groups the exits by uid; a reinstalled app has a different
+	// uid.
 	slices.SortStableFunc(own, func(a, b dumpsys.Exit) int { return endedAt(b).Compare(endedAt(a)) })
 	if len(own) == 0 {
 		return []string{"exit info: no recorded exit of a process with this name"}, nil

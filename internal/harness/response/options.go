@@ -55,8 +55,8 @@ type Options struct {
 	// Logcat determines what is kept of the device's log, which contains lines
 	// of every app; empty means LogcatApp.
 	Logcat Logcat
-	// ShowTexts shows the app's texts, which may be personal: keys of maps,
-	// names of threads, titles. If it is false, each text is replaced by a
+	// ShowTexts shows the app's strings, which may be personal: keys of maps,
+	// names of threads, titles. If it is false, each string is replaced by a
 	// hash.
 	ShowTexts bool
 	// Cooldown is the device time between two diagnoses of one process. The
@@ -122,8 +122,9 @@ func NewStep(name, command string, limit time.Duration) (Step, error) {
 	return Step{s}, err
 }
 
-// Snapshot and HeapOnly are the recipes without a kind of leak: light artifacts
-// for later comparison, and only the heap.
+// Snapshot and HeapOnly are the recipes that do not depend on the kind of leak.
+// Snapshot collects light artifacts for later comparison, HeapOnly only the
+// heap.
 const (
 	Snapshot = "snapshot"
 	HeapOnly = "dump"

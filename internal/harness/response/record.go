@@ -58,6 +58,6 @@ func within(list []string, most int) []string {
 // encoded returns the size of a value in a line of samples.ndjson, including
 // the comma after it.
 func encoded(v any) int {
-	text, _ := json.Marshal(v) // only texts and numbers
+	text, _ := json.Marshal(v) // only strings and numbers
 	return len(text) + 1
 }

@@ -93,7 +93,7 @@ type Order struct {
 // Case holds what was collected for an order.
 type Case struct {
 	Order
-	// Record is the entry of run.json; Analyse completes it.
+	// Record is the entry in run.json; Analyse completes it.
 	Record record.Diagnosis
 	// Now is the snapshot for later comparison; nil if there is none.
 	Now *MemorySnapshot

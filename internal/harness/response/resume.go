@@ -61,7 +61,7 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}}
 		c.Record.Steps = slices.Clone(c.Record.Steps)
 		c.findDumps()
-		c.Record.Findings = []record.Finding{} // an interrupted analysis had left some
+		c.Record.Findings = []record.Finding{} // drop those of an interrupted analysis
 		errs = append(errs, r.Analyse(ctx, c))
 		*d = c.Record
 		if c.interrupted {

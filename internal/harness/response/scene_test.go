@@ -216,7 +216,8 @@ func checkRecord(t testing.TB, d record.Diagnosis) {
 		texts = append(append(texts, f.Name), f.Trace...)
 	}
 	for _, line := range texts {
-		// A line of a trace has a class, its owner and their texts.
+		// A line of a trace may contain the names of a class and its owner, and
+		// a string of each.
 		if line != text.Printable(line) || utf8.RuneCountInString(line) > 4*maxText {
 			t.Errorf("%d characters: %.100q", utf8.RuneCountInString(line), line)
 		}
@@ -348,7 +349,7 @@ func analysed(t testing.TB, r *Responder, recipe string, before *MemorySnapshot,
 	return c
 }
 
-// found returns the findings of one kind.
+// found returns the findings of one type.
 func found(c *Case, what string) (list []record.Finding) {
 	for _, f := range c.Record.Findings {
 		if f.Type == what {
@@ -365,7 +366,7 @@ func equal(t testing.TB, what string, got, want any) {
 	}
 }
 
-// says checks that the lines of a text contain the words.
+// says checks that the lines contain all the given words.
 func says(t testing.TB, lines []string, words ...string) {
 	t.Helper()
 	text := strings.Join(lines, "\n")

@@ -107,15 +107,16 @@ type graphicsState struct {
 	buffers *dumpsys.SurfaceFlinger
 }
 
-// maxArtifact is the maximum size of a text that is read at once, in bytes.
+// maxArtifact is the maximum size of an artifact that is read at once, in
+// bytes.
 const maxArtifact = 32 << 20
 
 // reader parses one artifact: it adds the values to the snapshot and returns
 // the lines of a summary.
 type reader func(c *Case, m *MemorySnapshot, text []byte) ([]string, error)
 
-// readers holds the readers by file name. A lesser method that returns a
-// different kind of text has a different file name.
+// readers holds the readers by file name. A fallback method whose output has a
+// different format has a different file name.
 var readers = map[string]reader{
 	"smaps.txt":          readSmaps,
 	"showmap.txt":        readShowmap,
@@ -165,7 +166,7 @@ func (c *Case) readOne(m *MemorySnapshot, file string, read reader) ([]string, e
 	return read(c, m, text)
 }
 
-// content returns the text of a file in the folder.
+// content returns the content of a file in the folder.
 func (f folder) content(name string) ([]byte, error) {
 	file, size, err := open(f.in(name))
 	if err != nil {
@@ -254,7 +255,8 @@ const (
 	toldFindings = 15
 )
 
-// composed describes which rows the mappings of a process consist of.
+// composed summarizes the mappings of a process: their total, the sum of each
+// kind, and the largest rows.
 func composed(maps *footprint.Map) []string {
 	g := composition(maps)
 	total := g.Total.After
@@ -299,7 +301,7 @@ func readStatus(c *Case, m *MemorySnapshot, content []byte) ([]string, error) {
 func readThreads(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	m.threads, _ = parseThreads(text)
 	if len(m.threads) == 0 {
-		return nil, errors.New("no thread in it")
+		return nil, errors.New("no thread found")
 	}
 	g := c.compareThreads(false, footprint.ThreadReading{}, footprint.ThreadReading{Threads: m.threads})
 	lines := []string{fmt.Sprintf("%d threads in %d groups", g.After, len(g.Groups))}
@@ -334,12 +336,12 @@ func readMeminfo(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 		}
 		lines := blockLines(b)
 		if len(lines) == 0 {
-			return nil, errors.New("no total of the process in it")
+			return nil, errors.New("no total of the process found")
 		}
 		m.meminfo = b
 		return lines, nil
 	}
-	return nil, errors.New("nothing about the process in it")
+	return nil, errors.New("nothing about the process found")
 }
 
 func blockLines(b *dumpsys.Block) []string {

@@ -154,8 +154,8 @@ func TestGrowthOfOtherSource(t *testing.T) {
 	}
 }
 
-// If a reading is missing in one snapshot, the next reading is compared with
-// the one before.
+// If a reading is missing in one snapshot, the next one is compared with the
+// last reading before the gap.
 func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	threads := func(n int) []byte {

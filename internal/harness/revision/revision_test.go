@@ -14,7 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// variables returns a replacement for os.Getenv that knows some variables.
+// variables returns a replacement for os.Getenv that reads the variables from a
+// map.
 func variables(of map[string]string) func(string) string {
 	return func(name string) string { return of[name] }
 }

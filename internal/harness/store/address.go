@@ -135,7 +135,8 @@ func quotedExample(scheme, rest string) string {
 }
 
 // isScheme reports whether a word before a colon can be a scheme. A single
-// letter is a Windows drive, and user@host is the address of a repository.
+// letter is a Windows drive, and user@host is the beginning of a repository's
+// address.
 func isScheme(word string) bool {
 	return len(word) > 1 && !strings.ContainsFunc(word, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("+-.", r))

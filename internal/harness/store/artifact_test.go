@@ -64,7 +64,7 @@ func TestArtifactLoad(t *testing.T) {
 			uploads{contents: []string{"a", "b"}, expired: map[int]bool{0: true}}, []string{"b"}, false,
 		},
 		"many":           {uploads{contents: many}, many[:maxUploads], false},
-		"list fails":     {uploads{contents: []string{"a"}, list: errors.New("no answer")}, nil, false},
+		"list fails":     {uploads{contents: []string{"a"}, list: errors.New("no response")}, nil, false},
 		"download fails": {uploads{contents: []string{"a"}, download: errors.New("reset")}, nil, false},
 		"too large":      {uploads{contents: []string{strings.Repeat("x", maxContent+1)}}, nil, false},
 	} {
@@ -131,7 +131,7 @@ func TestArtifactUpdate(t *testing.T) {
 		t.Errorf("loaded a file that was not uploaded: %q, %v", got, err)
 	}
 	broken := open(t, "artifact:base",
-		Options{Dir: dir, Artifacts: uploads{list: errors.New("no answer")}, Branch: "main"})
+		Options{Dir: dir, Artifacts: uploads{list: errors.New("no response")}, Branch: "main"})
 	if err := broken.Update(t.Context(), writing("z")); err == nil {
 		t.Error("no error for an update without the earlier content")
 	}

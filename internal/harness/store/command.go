@@ -18,10 +18,10 @@ const (
 	exitChanged = 4
 )
 
-// commandStore is a program of the user. "PROGRAM ARGUMENTS get" prints the
-// baseline, or exits with 3 if none exists; "PROGRAM ARGUMENTS put" reads the
-// new one from its standard input. Any other exit code is an error. It runs in
-// Options.Dir with the environment of leakgate and
+// commandStore is a store that runs a program of the user. "PROGRAM ARGUMENTS
+// get" prints the baseline, or exits with 3 if none exists; "PROGRAM ARGUMENTS
+// put" reads the new one from its standard input. Any other exit code is an
+// error. The program runs in Options.Dir with the environment of leakgate and
 //
 //	LEAKGATE_BASELINE_BRANCH   the base branch, empty if unknown
 //	LEAKGATE_BASELINE_SHA256   put: SHA-256, in hexadecimal digits, of the content that the new one is

@@ -126,8 +126,8 @@ func replaceFile(path string, content []byte) (err error) {
 	if err := os.Remove(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write file: %w", err)
 	}
-	// A new file gets the permissions that the user's umask specifies; an
-	// existing file keeps its own.
+	// A new file gets the permissions that the user's umask allows; an existing
+	// file keeps its own.
 	f, err := os.OpenFile(whole, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("write file: %w", err)

@@ -21,9 +21,10 @@ type gitStore struct {
 	Options
 }
 
-// maxRejected is how many pushes in a row may be rejected although the branch
-// has not changed. One or two rejections may be due to a lock that another
-// writer holds; more of them indicate a rule of the server.
+// maxRejected is the number of successive rejected pushes after which an update
+// fails if the branch has not changed meanwhile. One or two rejections may be
+// due to a lock that another writer holds; more of them indicate a rule of the
+// server.
 const maxRejected = 4
 
 func (g *gitStore) load(ctx context.Context) ([][]byte, error) {
@@ -126,7 +127,7 @@ func (s *scratch) fetch(ctx context.Context) (string, error) {
 	return s.line(ctx, nil, "rev-parse", "--verify", fetched+"^{commit}")
 }
 
-// sameless returns the error, or nil if it is equal to another one.
+// sameless returns err, or nil if both errors have the same message.
 func sameless(err, other error) error {
 	if err == nil || err.Error() == other.Error() {
 		return nil

@@ -121,7 +121,7 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// clean fails if a scratch repository or a lock remains.
+// clean fails the test if a scratch repository or a lock remains.
 func (w *world) clean() {
 	w.t.Helper()
 	if got := names(w.t, filepath.Join(w.root, "tmp")); len(got) > 0 {

@@ -15,8 +15,8 @@ import (
 const (
 	// grace is the real time within which a program must exit after SIGTERM.
 	grace = 2 * time.Second
-	// maxMessages is the maximum number of bytes of the standard error that are
-	// kept.
+	// maxMessages is the maximum number of bytes that are kept of the program's
+	// standard error.
 	maxMessages = 16 << 10
 )
 
@@ -83,7 +83,8 @@ func (p program) run(ctx context.Context) ([]byte, error) {
 	return nil, fmt.Errorf("run %s: %w", name, err)
 }
 
-// after returns the output that a program printed before it was killed.
+// after formats the messages of a killed program for the end of an error; it
+// returns "" if there are none.
 func after(messages string) string {
 	if messages = said(messages); messages == "" {
 		return ""

@@ -21,8 +21,8 @@ import (
 const hanging = "#!/bin/sh\nsh -c 'trap \"\" TERM; echo $$ >>\"$PIDS\"; echo ready >>\"$PIDS\"; while :; do sleep 1; " +
 	"done' &\necho $$ >>\"$PIDS\"\nwait\nsleep 1000\n"
 
-// gone fails if a process listed in a file still exists, and returns the number
-// of processes listed.
+// gone fails the test if a process listed in a file still exists after 10 s, or
+// if the file lists fewer than two.
 func gone(t *testing.T, pids string) {
 	t.Helper()
 	content, err := os.ReadFile(pids)

@@ -41,8 +41,9 @@ type Options struct {
 	// Branch is the base branch: only artifacts of its runs are used, and it is
 	// passed to programs in a variable.
 	Branch string
-	// Check rejects content that is not a baseline, which determines the right
-	// one of several artifacts. If Check is nil, nothing is rejected.
+	// Check rejects content that is not a baseline; of several artifacts with
+	// the same name, this selects the right one. If Check is nil, nothing is
+	// rejected.
 	Check func([]byte) error
 	// Say is called with a line about slow or skipped work. It may be nil.
 	Say func(string)
@@ -111,9 +112,9 @@ func Open(a Address, o Options) (*Store, error) {
 // arguments of a program.
 func (s *Store) String() string { return s.name }
 
-// Load returns the baseline. Only artifact:NAME may return several baselines,
-// newest first: those that concurrent runs uploaded. The error is ErrNone if
-// the store works and has no baseline.
+// Load returns the baseline. For artifact:NAME there may be several, newest
+// first: those that concurrent runs uploaded. The error is ErrNone if the store
+// works and has no baseline.
 func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()

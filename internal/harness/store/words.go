@@ -11,7 +11,7 @@ const special = "|&;<>$`*?"
 
 // splitWords splits a command into words at blanks. Single or double quotes
 // group their content unchanged; a backslash is an ordinary character, because
-// paths of Windows contain it.
+// Windows paths contain it.
 func splitWords(s string) ([]string, error) {
 	var words []string
 	var word strings.Builder

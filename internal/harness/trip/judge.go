@@ -52,8 +52,8 @@ func shownOnly(r rule) rule { r.shown = true; return r }
 
 // The conditions of a leak.
 const (
-	// leastMemory and leastCounts are the intervals between readings that a
-	// leak needs.
+	// leastMemory and leastCounts are the minimum numbers of intervals between
+	// readings for a leak.
 	leastMemory, leastCounts = 4, 3
 	// leastQuiet is the number of intervals after which a measure with noise
 	// may count as quiet.
@@ -65,8 +65,8 @@ const (
 	noisy, noisyT = 1.2, 8
 	// Growth slows if the rate in the latest two intervals is less than slowing
 	// times the rate in the first two. It has settled if the rate is less than
-	// settled times that rate. Differences within so many standard deviations
-	// count as noise.
+	// settled times that rate. Differences within slowingZ or settledZ standard
+	// deviations count as noise.
 	slowing, slowingZ = 0.6, 1.64
 	settled, settledZ = 1.0 / 3, 2.5
 	// lastShare is the minimum growth in the latest interval, as a share of the
@@ -131,8 +131,8 @@ func (r rule) judge(x, y []float64) judgment {
 func (r rule) quiet(j judgment, c curve, intervals int) bool {
 	switch {
 	case r.every:
-		// Such counts have no noise: a single interval without growth means
-		// that the growth has ended.
+		// Counts that must grow in every interval have no noise: a single
+		// interval without growth means that the growth has ended.
 		return c.last <= 0
 	case intervals < leastQuiet:
 		return false

@@ -83,8 +83,8 @@ func scatter(x, y []float64, noise float64) float64 {
 	return math.Sqrt((max(sse, 0) + priorWeight*noise*noise) / (float64(len(x)-3) + priorWeight))
 }
 
-// regress returns the least-squares slope of y on x, the squares of x and the
-// residuals.
+// regress returns the least-squares slope of y on x, the sum of the squared
+// deviations of x from its mean, and the residuals.
 func regress(x, y []float64) (slope, sxx float64, residuals []float64) {
 	mx, my := mean(x), mean(y)
 	var sxy float64

@@ -162,8 +162,8 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 }
 
-// A trip does not pass if the process has a leak that is large enough for the
-// trip, by its own statement, to detect.
+// A trip does not pass if the process has a leak that the trip, according to
+// its result, would have detected.
 func TestSmallestFound(t *testing.T) {
 	for _, sigma := range []float64{30, 100, 200, 300, 500} {
 		for _, perLoop := range []float64{200, 300, 500, 1000} {

@@ -106,8 +106,8 @@ func (j *judgedMeasure) smallest() float64 {
 	if j.flattened {
 		rest = j.curve.latest + 2*j.curve.sd
 	}
-	// Below the last bound, a test that pure noise passes (2.5 %) may miss
-	// growth because of noise (5 %).
+	// The last bound is the rate that is detected with a probability of 95 %,
+	// if noise alone causes a false alarm with a probability of 2.5 %.
 	return max(j.rule.found, rest, j.high, (quantile(0.975, j.line.df)+quantile(0.95, j.line.df))*j.line.se)
 }
 

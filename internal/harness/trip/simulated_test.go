@@ -13,22 +13,22 @@ type shape func(loops float64) float64
 
 func flat(float64) float64 { return 0 }
 
-// rate returns a constant leak.
+// rate returns the shape of a constant leak.
 func rate(perLoop float64) shape { return func(x float64) float64 { return perLoop * x } }
 
-// saturating returns a cache that fills at a decreasing rate: it approaches
-// level, and reaches 63 % of it after tau loops.
+// saturating returns the shape of a cache that fills at a decreasing rate: it
+// approaches level, and reaches 63 % of it after tau loops.
 func saturating(level, tau float64) shape {
 	return func(x float64) float64 { return level * (1 - math.Exp(-x/tau)) }
 }
 
-// filling returns a cache or pool that fills at a constant rate until it is
-// full.
+// filling returns the shape of a cache or pool that fills at a constant rate
+// until it is full.
 func filling(perLoop, until float64) shape {
 	return func(x float64) float64 { return perLoop * math.Min(x, until) }
 }
 
-// jump returns an object that is created once.
+// jump returns the shape of an object that is created once.
 func jump(at, by float64) shape {
 	return func(x float64) float64 {
 		if x < at {

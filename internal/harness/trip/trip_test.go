@@ -53,8 +53,8 @@ func heap(items func(loops int) int) *dumped {
 	return &dumped{simulated: steady(1, noise{30, 0}), items: items, bytes: 100}
 }
 
-// A list that grows by one object per loop is found although no count and no
-// memory grows.
+// A list that grows by one object per loop is found even if no count and no
+// dimension of memory grows.
 func TestListOfOneObjectPerLoop(t *testing.T) {
 	s := heap(func(loops int) int { return 3 + loops })
 	r, err := Run(t.Context(), s, s.loop, Options{Process: "com.shop"})
@@ -234,7 +234,7 @@ func TestRestartAtAnyTime(t *testing.T) {
 		}
 		var restart *RestartError
 		if err == nil {
-			// The trip did not wait for the reason any longer.
+			// The trip ended without noticing the restart.
 			if r.Verdict != record.VerdictLeak {
 				t.Fatalf("call %d: %+v", at, r)
 			}
@@ -260,7 +260,7 @@ func TestRestartAtAnyTime(t *testing.T) {
 	}
 }
 
-// A process that ends is gone.
+// If the process ends, the trip ends with ErrGone.
 func TestProcessEndsAtAnyTime(t *testing.T) {
 	for at := 1; at < allCalls; at++ {
 		s := failAt(at, func(f *failing) { f.err = fmt.Errorf("read: %w", ErrGone) })

@@ -28,7 +28,7 @@ type Request struct {
 // files.
 type Handler func(ctx context.Context, r Request) (exit int)
 
-// maxRequest bounds the text of a request in bytes; the kernel permits a
+// maxRequest bounds the size of a request in bytes; the kernel permits a
 // command line of 2 MiB.
 const maxRequest = 2 << 20
 
@@ -54,7 +54,7 @@ func Call(socket string, r Request) (exit int, err error) {
 	}
 	var code [1]byte
 	if _, err := io.ReadFull(conn, code[:]); err != nil {
-		return 0, fmt.Errorf("call device: no answer: %w", err)
+		return 0, fmt.Errorf("call device: no response: %w", err)
 	}
 	return int(code[0]), nil
 }
@@ -123,8 +123,9 @@ func (s *Server) serve(conn *net.UnixConn) {
 		conn.Read(none[:])
 	}()
 	exit := s.handler(ctx, r)
-	// A handler may see that ctx is done before stop runs; stop alone could
-	// then not prevent the exit code of an ended command from being sent.
+	// A handler may see that ctx is done before stop runs; in that case stop
+	// alone could not prevent the exit code of an ended command from being
+	// sent.
 	if ctx.Err() == nil && stop() {
 		conn.Write([]byte{byte(exit)})
 	}

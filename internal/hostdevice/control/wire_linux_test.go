@@ -94,7 +94,7 @@ func TestCallerGone(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the request still runs after its caller")
+		t.Fatal("the request is still running after its caller has ended")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestBadRequests(t *testing.T) {
 		"without a command": func(conn *net.UnixConn) { send(t, conn, "token", 0, 1, 2) },
 		"half a head":       func(conn *net.UnixConn) { conn.Write([]byte{1}); conn.CloseWrite() },
 		"cut":               func(conn *net.UnixConn) { send(t, conn, "", 0, 1, 2); conn.CloseWrite() },
-		"endless text":      func(conn *net.UnixConn) { conn.Write([]byte(strings.Repeat("\xff", 100))) },
+		"endless input":     func(conn *net.UnixConn) { conn.Write([]byte(strings.Repeat("\xff", 100))) },
 	} {
 		conn := dial(t, socket)
 		bad(conn)

@@ -61,7 +61,7 @@ func Start(t testing.TB, o hostdevice.Options) *Running {
 }
 
 // StartRooted is like Start but returns a rooted phone if root runs the test:
-// shell and app are root unless o specifies users. While the test runs, every
+// shell and app are root unless o specifies UIDs. While the test runs, every
 // user of this machine who can connect to the port has root access.
 func StartRooted(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
@@ -69,14 +69,13 @@ func StartRooted(t testing.TB, o hostdevice.Options) *Running {
 	return Start(t, o)
 }
 
-// rooted reports whether a device whose options specify no users gets the users
-// of a rooted phone. If the shell has its own user, the app must not be root,
-// because every user of this machine can act as the app through the run-as
-// socket.
+// rooted reports whether a device whose options specify no UIDs gets those of a
+// rooted phone. If the shell has its own UID, the app must not be root, because
+// every user of this machine can act as the app through the run-as socket.
 func rooted(o hostdevice.Options) bool { return os.Getuid() == 0 && o.ShellUID == 0 }
 
 // StartNested is like Start, with Android's own adbd and an adb server in a
-// nest: nothing listens outside the nest, and if o specifies the users of a
+// nest: nothing listens outside the nest, and if o specifies the UIDs of a
 // phone, the kernel applies a phone's rules. If this machine has no adbd or
 // cannot create a nest, the test is skipped, see recorded.Missing.
 func StartNested(t testing.TB, o hostdevice.Options) *Running {

@@ -105,7 +105,7 @@ func skeleton(line string) (label, form string) {
 	return strings.TrimRight(label, " \n"), form
 }
 
-// TestLooksLikeAndroid compares our text with a recorded one: the columns of
+// TestLooksLikeAndroid compares our output with a recorded one: the columns of
 // lines that occur in both must be at the same positions.
 func TestLooksLikeAndroid(t *testing.T) {
 	real := recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt")

@@ -32,7 +32,7 @@ func List() ([]Process, error) {
 	}
 	var list []Process
 	for _, pid := range pids {
-		// The process has ended in the meantime.
+		// An error means that the process has ended in the meantime.
 		if p, err := Read(pid); err == nil {
 			list = append(list, p)
 		}
@@ -134,7 +134,8 @@ func WithVariable(name, value string) ([]int, error) {
 const maxEnvironment = 2 << 20
 
 // startWithin is the maximum time that a process may take to get its
-// environment. Once the process runs, the kernel sets it up instantly.
+// environment. Once the process runs, the kernel sets up its environment
+// instantly.
 const startWithin = time.Second
 
 // environment returns the environment of a process. While a process is

@@ -153,12 +153,12 @@ func TestWithout(t *testing.T) {
 		m    memory
 		want bool
 	}{
-		"of the kernel, or ended":     {memory{}, true},
-		"not laid out yet":            {memory{size: 1}, false},
-		"the environment begins":      {memory{size: 1, start: 9, end: 9}, false},
-		"laid out, its place unknown": {memory{size: 1, start: 9, end: 12}, false},
-		"started":                     {memory{size: 1, data: 4, start: 9, end: 12}, false},
-		"started with none":           {memory{size: 1, data: 4, start: 9, end: 9}, true},
+		"of the kernel, or ended":        {memory{}, true},
+		"not laid out yet":               {memory{size: 1}, false},
+		"the environment begins":         {memory{size: 1, start: 9, end: 9}, false},
+		"laid out, its location unknown": {memory{size: 1, start: 9, end: 12}, false},
+		"started":                        {memory{size: 1, data: 4, start: 9, end: 12}, false},
+		"started with none":              {memory{size: 1, data: 4, start: 9, end: 9}, true},
 	} {
 		if got := c.m.without(); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -78,7 +78,7 @@ func userName(uid int) string {
 
 // ps lists processes: `ps -A`, `ps -e`, `ps -p PID` and -o with the columns
 // PID, UID, USER, NAME, CMD and ARGS. Without -A it lists the processes of the
-// shell's user; toybox also restricts them to the terminal.
+// shell's user; toybox lists only those of the same terminal.
 func ps(c command) int {
 	shown, only, all, err := psOptions(c.args)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// command implements a command.
+// command is one invocation of a command: its arguments and outputs, and the
+// directory of the device.
 type command struct {
 	dir  state.Dir
 	args []string
@@ -20,7 +21,8 @@ type command struct {
 	err  io.Writer
 }
 
-// commands run in the shell, services in the device.
+// commands holds the commands that run in the shell; services lists those that
+// run in the device.
 var commands = map[string]func(command) int{
 	"cat":     cat,
 	"getprop": getprop,

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Command hostdevice makes this machine a phone for the adb server, for tests:
+// Command hostdevice makes this machine act as a phone for the adb server, for
+// tests:
 //
 //	hostdevice serve --listen 127.0.0.1:5601 --scale 20
 //	adb connect 127.0.0.1:5601
