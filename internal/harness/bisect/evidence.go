@@ -16,9 +16,9 @@ const (
 	maxReason = 300
 	// heapStep is the step of a diagnosis that takes a heap dump.
 	heapStep = "heap"
-	// fewestSettled and fewestUnsettled are the numbers of dumps with a growing
-	// number of objects that prove a leak, for an idle app and for an app in
-	// use. They are the same as for dumps at marks.
+	// fewestSettled and fewestUnsettled are how many dumps, each with more
+	// objects than the one before, prove a leak: in an idle app, and in an app
+	// in use. They are the same as for dumps at marks.
 	fewestSettled   = 3
 	fewestUnsettled = 5
 )

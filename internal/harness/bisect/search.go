@@ -68,10 +68,11 @@ type JudgedCommit struct {
 	Runs int
 }
 
-// shownCommits is the maximum number of commits that an answer names.
+// shownCommits is the maximum number of commits that the text of a result
+// names.
 const shownCommits = 10
 
-// String returns the answer in one line.
+// String returns the result in one line.
 func (r Culprit) String() string {
 	if r.First != nil {
 		return "first bad commit: " + r.First.String()
@@ -342,7 +343,7 @@ func (s *search) open(left []string) int {
 	return n
 }
 
-// maxAmong is the maximum number of commits in an answer.
+// maxAmong is the maximum number of commits in a result.
 const maxAmong = 1000
 
 func (s *search) conclude(ctx context.Context, left []string) error {

@@ -68,7 +68,7 @@ func TestAncestors(t *testing.T) {
 	if ancestors < 10 {
 		t.Errorf("only %d ancestors", ancestors)
 	}
-	for i := range 8 { // and git agrees with the requested parents
+	for i := range 8 { // git, too, has recorded the requested parents
 		want, _ := c.git(t.Context(), command{time: askGit, output: 100}, "rev-list", "--count", commits[40-i])
 		if got := strconv.Itoa(len(reached(40 - i))); got != strings.TrimSpace(string(want)) {
 			t.Errorf("b%d has %s commits, want %s as from git", 40-i, got, want)

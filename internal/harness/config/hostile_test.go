@@ -107,7 +107,7 @@ func TestHostileTexts(t *testing.T) {
 			file := fmt.Sprintf(place, in)
 			c, err := Parse("run.yaml", []byte(file), nil)
 			switch {
-			case err != nil && name == "a reason": // in the terms of the file
+			case err != nil && name == "a reason": // the message contains the reason given in the file
 				if unseen(err.Error()) || len(err.Error()) > 1000 {
 					t.Errorf("%q", err)
 				}

@@ -112,7 +112,7 @@ func TestCondition(t *testing.T) {
 		return 0, err
 	}}
 	if _, err := readCondition(t.Context(), cut); err == nil || !strings.Contains(err.Error(), "truncated") {
-		t.Errorf("truncated answer: %v", err)
+		t.Errorf("truncated response: %v", err)
 	}
 }
 
