@@ -259,16 +259,16 @@ func TestCompareToSeveral(t *testing.T) {
 // lives, which all contain the warm-up.
 func TestCompareToLives(t *testing.T) {
 	for seed := range uint64(8) {
-		quiet, _ := spent(night(t, "app, 0 MB/h, restart each 25 min"), seed)
-		same, _ := spent(night(t, "app, 0 MB/h, restart each 25 min"), seed) // the same app
-		leaking, _ := spent(night(t, "app, 300 MB/h, restart each 25 min"), seed)
+		quiet, _ := spent(night(t, "app, 0 MB/h, restart every 25 min"), seed)
+		same, _ := spent(night(t, "app, 0 MB/h, restart every 25 min"), seed) // the same app
+		leaking, _ := spent(night(t, "app, 300 MB/h, restart every 25 min"), seed)
 		v, err := leaking.CompareTo(quiet)
 		if err != nil || v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-300) > 60 ||
 			!strings.Contains(v.Because, "of each life") {
 			t.Errorf("seed %d: %v: %s", seed, v.Gate, v.Because)
 		}
-		alike, _ := spent(night(t, "plain, 100 MB/h, restart each 25 min"), seed)
-		other, _ := spent(night(t, "plain, 100 MB/h, restart each 25 min"), seed+100)
+		alike, _ := spent(night(t, "plain, 100 MB/h, restart every 25 min"), seed)
+		other, _ := spent(night(t, "plain, 100 MB/h, restart every 25 min"), seed+100)
 		if v, err = alike.CompareTo(other); err != nil || v.Gate != detector.Pass {
 			t.Errorf("seed %d, both runs leak equally: %v: %s", seed, v.Gate, v.Because)
 		}

@@ -46,20 +46,20 @@ func TestNights(t *testing.T) {
 		"OOM at 512 MB, app, 600 MB/h": {
 			detector.Leak, 12, []string{"restarted ", "out of memory", "deaths from lack of memory", "lives"},
 		},
-		"plain, 300 MB/h, restart each 10 min": {
+		"plain, 300 MB/h, restart every 10 min": {
 			detector.Leak, 10,
 			[]string{"restarted 47 times (47 crashes)", "MB per life on average", "over 48 lives", "95 % interval"},
 		},
-		"plain, 100 MB/h, restart each 25 min": {
+		"plain, 100 MB/h, restart every 25 min": {
 			detector.Leak, 10, []string{"restarted 19 times (19 crashes)", "MB per life on average"},
 		},
-		"plain, 0 MB/h, restart each 10 min": {
+		"plain, 0 MB/h, restart every 10 min": {
 			detector.Inconclusive, 12, []string{"longest life 10 min", "a trend needs 30 min"},
 		},
-		"app, 0 MB/h, restart each 25 min": {
+		"app, 0 MB/h, restart every 25 min": {
 			detector.Inconclusive, 12, []string{"a warm-up can cause this too: run without restarts"},
 		},
-		"app, 0 MB/h, restart each 60 min": {
+		"app, 0 MB/h, restart every 60 min": {
 			detector.Pass, 7, []string{"restarted 7 times (7 crashes)", "no growth in ", "would have been detected"},
 		},
 		"app, 300 MB/h, workload ends 40 min early": {
@@ -74,7 +74,7 @@ func TestNights(t *testing.T) {
 		"app, 0 MB/h, in the background (-200 MB) for the last 40 min": {
 			detector.Pass, 11, []string{"no sustained growth"},
 		},
-		"80 MB lumps, one in 1 h":          {detector.Leak, 6, []string{"MB/h"}},
+		"80 MB lumps, one every 1 h":       {detector.Leak, 6, []string{"MB/h"}},
 		"app, 50 MB/h, one trim of 300 MB": {detector.Leak, 7, []string{"MB/h"}},
 		"app, 0 MB/h, one trim of 300 MB":  {detector.Pass, 11, nil},
 		"plain, 100 MB/h of ashmem, source status": {
@@ -83,11 +83,11 @@ func TestNights(t *testing.T) {
 		"plain, 0 MB/h of ashmem, source status": {
 			detector.Pass, 11, []string{"no sustained growth of anonymous memory"},
 		},
-		"app, 100 MB/h, holes of 28 min each hour":   {detector.Leak, 11, nil},
-		"app, 100 MB/h, holes of 35 min each hour":   {detector.Leak, 11, nil},
-		"app, 0 MB/h, holes of 35 min each hour":     {detector.Pass, 9, nil},
-		"teeth of 200 to 300 MB, each 60 to 120 min": {detector.Pass, 2, nil},
-		"app, 50 MB/h from 4 h on":                   {detector.Leak, 11, []string{"h after the first sample"}},
+		"app, 100 MB/h, gaps of 28 min every hour":    {detector.Leak, 11, nil},
+		"app, 100 MB/h, gaps of 35 min every hour":    {detector.Leak, 11, nil},
+		"app, 0 MB/h, gaps of 35 min every hour":      {detector.Pass, 9, nil},
+		"teeth of 200 to 300 MB, every 60 to 120 min": {detector.Pass, 2, nil},
+		"app, 50 MB/h starting at 4 h":                {detector.Leak, 11, []string{"h after the first sample"}},
 	} {
 		n := night(t, name)
 		hits := 0

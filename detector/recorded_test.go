@@ -141,10 +141,10 @@ func recordedVerdicts(t *testing.T) []string {
 		}
 	}
 	for i, x := range []struct{ head, base string }{
-		{"app, 300 MB/h, restart each 25 min", "app, 0 MB/h, restart each 25 min"},
-		{"app, 0 MB/h, restart each 25 min", "app, 0 MB/h, restart each 25 min"},
-		{"plain, 100 MB/h, restart each 25 min", "plain, 0 MB/h, restart each 25 min"},
-		{"plain, 0 MB/h, restart each 10 min", "plain, 300 MB/h, restart each 10 min"},
+		{"app, 300 MB/h, restart every 25 min", "app, 0 MB/h, restart every 25 min"},
+		{"app, 0 MB/h, restart every 25 min", "app, 0 MB/h, restart every 25 min"},
+		{"plain, 100 MB/h, restart every 25 min", "plain, 0 MB/h, restart every 25 min"},
+		{"plain, 0 MB/h, restart every 10 min", "plain, 300 MB/h, restart every 10 min"},
 	} {
 		head, _ := spent(night(t, x.head), uint64(i))
 		base, _ := spent(night(t, x.base), uint64(i))
@@ -156,7 +156,7 @@ func recordedVerdicts(t *testing.T) []string {
 	}
 	for i, perLoop := range []float64{0, 0.3, 0.6, 1, 3} {
 		for _, count := range []int{11, 12, 24, 80} {
-			add(fmt.Sprintf("%g MB a loop, %d loops", perLoop, count),
+			add(fmt.Sprintf("%g MB per loop, %d loops", perLoop, count),
 				collectedRun(uint64(i), perLoop, count, 30*time.Second).Verdict())
 		}
 	}

@@ -266,7 +266,7 @@ func TestOtherCells(t *testing.T) {
 		return reachCells(spoil(300, 60, said, func(x *reached) { x.true = []float64{6, 16, 100} }), b)
 	})
 
-	flat := night(t, "plain, 0 MB/h, restart each 10 min")
+	flat := night(t, "plain, 0 MB/h, restart every 10 min")
 	unclear := func() detector.Gate { return detector.Inconclusive }
 	to := func(g detector.Gate) func(*detector.Gate) { return func(x *detector.Gate) { *x = g } }
 	row("night", "", func(b *bars) []string { return nightCells(flat, spoil(100, 1, unclear, to(detector.Leak)), b) })
@@ -283,7 +283,7 @@ func TestOtherCells(t *testing.T) {
 	row("loops", "", func(b *bars) []string { return oneMB.cells(spoil(300, 150, unclear, to(detector.Leak)), b) })
 	row("loops", "leak", func(b *bars) []string { return noLeak.cells(spoil(1000, 16, unclear, to(detector.Leak)), b) })
 
-	jump := named(t, "step +250 anywhere, AR 0.7 s20")
+	jump := named(t, "step +250 at any time, AR 0.7 s20")
 	row("jump", "leak in", func(b *bars) []string {
 		return furtherCells(jump, spoil(2000, 31, quiet, func(p *pair) { p.robust.gate = detector.Leak }), b)
 	})

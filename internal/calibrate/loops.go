@@ -40,10 +40,10 @@ func loops(o options) table {
 		{"no leak", 0, 1, 0, 1, loopCount}, {"no leak, warm-up of 30 MB, tau 2 loops", 0, 1, 30, 2, loopCount},
 		{"no leak, warm-up of 30 MB, tau 4 loops", 0, 1, 30, 4, loopCount},
 		{"no leak, a cache of 12 MB fills in 12 loops", 1, 1, 0, 1, 12},
-		{"0.5 MB a loop", 0.5, 1, 0, 1, loopCount}, {"1 MB a loop", 1, 1, 0, 1, loopCount},
-		{"2 MB a loop", 2, 1, 0, 1, loopCount},
-		{"1 MB a loop, warm-up of 30 MB, tau 2 loops", 1, 1, 30, 2, loopCount},
-		{"2 MB a loop, warm-up of 30 MB, tau 2 loops", 2, 1, 30, 2, loopCount},
+		{"0.5 MB per loop", 0.5, 1, 0, 1, loopCount}, {"1 MB per loop", 1, 1, 0, 1, loopCount},
+		{"2 MB per loop", 2, 1, 0, 1, loopCount},
+		{"1 MB per loop, warm-up of 30 MB, tau 2 loops", 1, 1, 30, 2, loopCount},
+		{"2 MB per loop, warm-up of 30 MB, tau 2 loops", 2, 1, 30, 2, loopCount},
 	} {
 		runs := o.detections
 		if x.perLoop == 0 || x.until < loopCount {

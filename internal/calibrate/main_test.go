@@ -48,6 +48,24 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
+// A row that was renamed must keep its random numbers, and so its figures.
+func TestRenamedRowsKeepTheirSeeds(t *testing.T) {
+	for first, now := range map[string]string{
+		"app, 0 MB/h, restart each 25 min":           "app, 0 MB/h, restart every 25 min",
+		"80 MB lumps, one in 2 h":                    "80 MB lumps, one every 2 h",
+		"app, 0 MB/h, holes of 28 min each hour":     "app, 0 MB/h, gaps of 28 min every hour",
+		"teeth of 200 to 300 MB, each 60 to 120 min": "teeth of 200 to 300 MB, every 60 to 120 min",
+		"refill of 60 to 150 MB, trimmed each hour":  "refill of 60 to 150 MB, trimmed every hour",
+		"app, 50 MB/h from 4 h on":                   "app, 50 MB/h starting at 4 h",
+		"1 MB a loop":                                "1 MB per loop",
+		"step +80 anywhere, AR 0.7 s20":              "step +80 at any time, AR 0.7 s20",
+	} {
+		if source(1, "t", first, 0).Uint64() != source(1, "t", now, 0).Uint64() {
+			t.Errorf("%q has other random numbers than %q", now, first)
+		}
+	}
+}
+
 func must(t *testing.T, args ...string) options {
 	t.Helper()
 	o, err := parse(args, io.Discard)

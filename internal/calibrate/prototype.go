@@ -19,7 +19,7 @@ var prototypeAlarms = map[string]float64{
 	"warm-up 200 tau 10, AR 0.9 s20": 1.7,
 	"sine 60 per 5 min":              0, "sine 60 per 20 min": 0, "sine 60 per 60 min": 3, "sine 60 per 120 min": 42,
 	"square 80 per 60 min": 0,
-	"step +80 at 2 h":      0, "step +80 anywhere, AR 0.7 s20": 0.3, "three steps +40": 4, "step +250 at 2 h": 0,
+	"step +80 at 2 h":      0, "step +80 at any time, AR 0.7 s20": 0.3, "three steps +40": 4, "step +250 at 2 h": 0,
 	"GC saw 40 per 3 min": 0, "GC saw 60 per 15 min": 0, "GC saw 80 per 40 min": 16, "GC saw 80 per 90 min": 47,
 	"cache 100 in 60 min": 85, "cache 100 in 180 min": 100,
 	"realistic": 0, "realistic 2": 12,
@@ -94,7 +94,7 @@ var undecidable = map[string]float64{
 var doubtful = map[string]float64{
 	"random walk 10": 10, "random walk 20": 15, "random walk 40": 20,
 	"warm-up 150 tau 120": 35, "warm-up 200 tau 10, AR 0.9 s20": 10, "realistic 2": 25,
-	"step +80 anywhere, AR 0.7 s20": 40, "step +250 anywhere, AR 0.7 s20": 45, "three steps +40": 80,
+	"step +80 at any time, AR 0.7 s20": 40, "step +250 at any time, AR 0.7 s20": 45, "three steps +40": 80,
 }
 
 // doubtBarOf returns the bar of a row.

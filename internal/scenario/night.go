@@ -92,14 +92,14 @@ func Nights() []Night {
 		})
 	}
 	for _, rate := range []float64{0, 300} {
-		add(fmt.Sprintf("plain, %g MB/h, restart each 10 min", rate), rate > 0, Plain, restarts(10, rate))
+		add(fmt.Sprintf("plain, %g MB/h, restart every 10 min", rate), rate > 0, Plain, restarts(10, rate))
 	}
 	for _, rate := range []float64{0, 100} {
-		add(fmt.Sprintf("plain, %g MB/h, restart each 25 min", rate), rate > 0, Plain, restarts(25, rate))
+		add(fmt.Sprintf("plain, %g MB/h, restart every 25 min", rate), rate > 0, Plain, restarts(25, rate))
 	}
 	for _, minutes := range []float64{10, 25, 60} {
 		for _, rate := range []float64{0, 100, 300} {
-			add(fmt.Sprintf("app, %g MB/h, restart each %g min", rate, minutes), rate > 0, App, restarts(minutes, rate))
+			add(fmt.Sprintf("app, %g MB/h, restart every %g min", rate, minutes), rate > 0, App, restarts(minutes, rate))
 		}
 	}
 	for _, rate := range []float64{0, 300} {
@@ -119,12 +119,12 @@ func Nights() []Night {
 		}
 	}
 	for _, every := range []float64{1, 2} {
-		add(fmt.Sprintf("80 MB lumps, one in %g h", every), true, Plain,
+		add(fmt.Sprintf("80 MB lumps, one every %g h", every), true, Plain,
 			func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 80/every, 80 })
 	}
-	add("40 MB lumps, one in 1 h", true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 40, 40 })
+	add("40 MB lumps, one every 1 h", true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 40, 40 })
 	for _, n := range []int{1, 2, 3} {
-		add(fmt.Sprintf("%d steps of 40 to 80 MB anywhere", n), false, Plain, func(s *Scenario, r *rand.Rand) {
+		add(fmt.Sprintf("%d steps of 40 to 80 MB at any time", n), false, Plain, func(s *Scenario, r *rand.Rand) {
 			for range n {
 				s.Steps = append(s.Steps, Jump{-1, between(r, 40, 80)})
 			}
@@ -140,7 +140,7 @@ func Nights() []Night {
 				s.Leak, s.LeakDim = rate, Other
 			}).Watched.Anonymous = true
 		for _, minutes := range []float64{28, 35} {
-			add(fmt.Sprintf("app, %g MB/h, holes of %g min each hour", rate, minutes), rate > 0, App,
+			add(fmt.Sprintf("app, %g MB/h, gaps of %g min every hour", rate, minutes), rate > 0, App,
 				func(s *Scenario, _ *rand.Rand) {
 					s.Leak = rate
 					for m := 20.0; m < 480; m += 60 {
@@ -153,11 +153,11 @@ func Nights() []Night {
 		func(s *Scenario, r *rand.Rand) { s.Leak, s.LeakEnd = 100, between(r, 240, 390) })
 	add("app, 0 MB/h", false, App, func(*Scenario, *rand.Rand) {})
 	add("app, 20 MB/h", true, App, func(s *Scenario, _ *rand.Rand) { s.Leak = 20 })
-	add("app, 50 MB/h from 4 h on", true, App, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakStart = 50, 240 })
-	add("teeth of 200 to 300 MB, each 60 to 120 min", false, Plain, func(s *Scenario, r *rand.Rand) {
+	add("app, 50 MB/h starting at 4 h", true, App, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakStart = 50, 240 })
+	add("teeth of 200 to 300 MB, every 60 to 120 min", false, Plain, func(s *Scenario, r *rand.Rand) {
 		s.Tooth, s.ToothPeriod, s.ToothRise = between(r, 200, 300), between(r, 60, 120), 1
 	})
-	add("refill of 60 to 150 MB, trimmed each hour", false, Plain, func(s *Scenario, r *rand.Rand) {
+	add("refill of 60 to 150 MB, trimmed every hour", false, Plain, func(s *Scenario, r *rand.Rand) {
 		s.Tooth, s.ToothPeriod, s.ToothRise = between(r, 60, 150), 60, between(r, 0.3, 1)
 	})
 	return out

@@ -41,7 +41,7 @@ func Null(hours float64) []Scenario {
 	}
 	add(Scenario{Name: "square 80 per 60 min", Sigma: 5, Wave: 80, WavePeriod: 60, Square: true})
 	add(Scenario{Name: "step +80 at 2 h", Sigma: 5, Steps: []Jump{{120, 80}}})
-	add(Scenario{Name: "step +80 anywhere, AR 0.7 s20", Sigma: 20, Rho: 0.7, Steps: []Jump{{-1, 80}}})
+	add(Scenario{Name: "step +80 at any time, AR 0.7 s20", Sigma: 20, Rho: 0.7, Steps: []Jump{{-1, 80}}})
 	add(Scenario{Name: "three steps +40", Sigma: 5, Rho: 0.7, Steps: []Jump{{-1, 40}, {-1, 40}, {-1, 40}}})
 	add(Scenario{Name: "step +250 at 2 h", Sigma: 5, Steps: []Jump{{120, 250}}})
 	for _, w := range [][2]float64{{40, 3}, {60, 15}, {80, 40}, {80, 90}} {
@@ -106,7 +106,7 @@ func Shapes(hours float64) []Scenario {
 	add("launch 300 tau 2", Scenario{Sigma: 5, Rho: 0.7, Warm: 300, WarmTau: 2})
 	add("launch 400 tau 3", Scenario{Sigma: 5, Rho: 0.7, Warm: 400, WarmTau: 3})
 	add("peak +150 for 5 of 45 min", Scenario{Sigma: 5, Rho: 0.7, Peak: 150, PeakTime: 5, PeakEvery: 45})
-	add("step +250 anywhere, AR 0.7 s20", Scenario{Sigma: 20, Rho: 0.7, Steps: []Jump{{-1, 250}}})
+	add("step +250 at any time, AR 0.7 s20", Scenario{Sigma: 20, Rho: 0.7, Steps: []Jump{{-1, 250}}})
 	var born []float64
 	for m := 90.0; m < hours*60; m += 90 {
 		born = append(born, m)
@@ -116,7 +116,7 @@ func Shapes(hours float64) []Scenario {
 		if rate > 0 {
 			leak = fmt.Sprintf("%g MB/h", rate)
 		}
-		add(leak+", restart each 90 min, warm-up 120 tau 6",
+		add(leak+", restart every 90 min, warm-up 120 tau 6",
 			Scenario{Sigma: 5, Rho: 0.7, Leak: rate, Warm: 120, WarmTau: 6, Restarts: born})
 		add(leak+", gap of 10 min, AR 0.7 s20", Scenario{Sigma: 20, Rho: 0.7, Leak: rate, Gaps: []Gap{{100, 110}}})
 		add(leak+", gap of 60 min, AR 0.7 s20", Scenario{Sigma: 20, Rho: 0.7, Leak: rate, Gaps: []Gap{{100, 160}}})
