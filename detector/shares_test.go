@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// readings holds the breakdowns of a machine that takes no looks, and their
-// values.
+// readings holds a machine that receives only breakdowns and never looks for a
+// trend, and the values of these breakdowns.
 type readings struct {
 	m    *robustMachine
 	x, y []float64

@@ -91,8 +91,8 @@ func midmean(values []float64) float64 {
 	return sum / float64(len(real)-2*quarter)
 }
 
-// tape is a machine that takes no looks, so that a month is processed quickly,
-// together with the expected contents of its total.
+// tape is a machine that never looks for a trend, which lets a month be
+// processed quickly, together with the expected contents of its total.
 type tape struct {
 	m *robustMachine
 	h diary

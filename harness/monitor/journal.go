@@ -114,6 +114,6 @@ func (j *journal) recordFault(kind requestKind, err error) {
 	j.recordEvent(record.Event{Event: "error", Text: err.Error()})
 }
 
-// clearFault notes that a request has succeeded, so that its next error is
+// clearFault records that a request has succeeded, so that its next error is
 // recorded.
 func (j *journal) clearFault(kind requestKind) { delete(j.faults, kind) }

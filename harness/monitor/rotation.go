@@ -167,7 +167,7 @@ func (r *rotation) takeNext() (capture.Key, bool) {
 	return capture.Key{}, false
 }
 
-// MarkUnanswered notes that k did not respond: k skips 1 turn, then 2, 4 and so
+// MarkUnanswered records that k did not respond: k skips 1 turn, then 2, 4 and so
 // on, up to 16.
 func (r *rotation) MarkUnanswered(k capture.Key) {
 	p := r.resting[k]
@@ -180,7 +180,7 @@ func (r *rotation) MarkUnanswered(k capture.Key) {
 	r.Cancel(k)
 }
 
-// Answered notes that k has responded, which ends its rest.
+// Answered records that k has responded, which ends its rest.
 func (r *rotation) Answered(k capture.Key) { delete(r.resting, k) }
 
 // Resting reports whether k is skipped because it did not respond.

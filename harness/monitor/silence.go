@@ -149,7 +149,7 @@ func (q *silence) roundFailed(ctx context.Context, err error) {
 	}
 }
 
-// roundSucceeded notes a round that did not fail.
+// roundSucceeded resets the count and the time of failed rounds.
 func (q *silence) roundSucceeded() { q.failing, q.failures = time.Time{}, 0 }
 
 // lose ends the device's part of the run, unless err is nil.

@@ -141,7 +141,7 @@ func (w *subjects) identity(x *subject, event, text string) record.Event {
 	return e
 }
 
-// restarted notes that the device has rebooted.
+// restarted records that the device has rebooted.
 func (w *subjects) restarted() {
 	for _, x := range w.order {
 		x.rebooted = x.present

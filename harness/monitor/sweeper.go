@@ -31,7 +31,7 @@ func (w *sweeper) busy() bool { return w.call.inFlight }
 // sweepNow makes a pending sweep due now.
 func (w *sweeper) sweepNow() { w.due = 0 }
 
-// noteLeft notes that a file may have been left on the device.
+// noteLeft records that a file may have been left on the device.
 func (w *sweeper) noteLeft() { w.left = true }
 
 // sweepDue starts a sweep if one is due and a file may have been left on the

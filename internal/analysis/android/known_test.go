@@ -150,9 +150,10 @@ func checkKnown(t *testing.T, m *trace.Matcher) {
 	}
 }
 
-// TestShark3MendsShark214 checks all differences between the lists, each on a
-// build to which it applies and on a build to which it does not apply.
-func TestShark3MendsShark214(t *testing.T) {
+// TestShark3FixesShark214 checks all differences between the lists of matchers,
+// each on a build to which it applies and on a build to which it does not
+// apply.
+func TestShark3FixesShark214(t *testing.T) {
 	const imm = "leak instance field android.view.inputmethod.InputMethodManager#mNextServedView"
 	webView := []string{
 		"leak static field org.chromium.android_webview.AwContents#A0",

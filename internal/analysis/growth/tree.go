@@ -181,8 +181,7 @@ func (t *tree) swell() {
 	}
 }
 
-// large reports whether the growth of a node in size is large enough to be
-// reported.
+// large reports whether a node has grown by enough bytes to be reported.
 func (t *tree) large(n uint32) bool {
 	if !t.swelled[n] {
 		return false
