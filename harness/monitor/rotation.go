@@ -167,8 +167,8 @@ func (r *rotation) takeNext() (capture.Key, bool) {
 	return capture.Key{}, false
 }
 
-// MarkUnanswered records that k did not respond: k skips 1 turn, then 2, 4 and so
-// on, up to 16.
+// MarkUnanswered records that k did not respond: k skips 1 turn, then 2, 4 and
+// so on, up to 16.
 func (r *rotation) MarkUnanswered(k capture.Key) {
 	p := r.resting[k]
 	if p == nil {

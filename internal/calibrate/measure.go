@@ -21,8 +21,8 @@ type job struct {
 	i     int
 }
 
-// seedNames converts the name of a row to the name under which the row was first
-// measured, so that a better name does not change the figures.
+// seedNames converts the name of a row to the name under which the row was
+// first measured, so that a better name does not change the figures.
 var seedNames = strings.NewReplacer("restart every ", "restart each ", "one every ", "one in ", "gaps of ", "holes of ",
 	"min every hour", "min each hour", ", every 60 to", ", each 60 to", "trimmed every hour", "trimmed each hour",
 	"starting at 4 h", "from 4 h on", " MB per loop", " MB a loop", "at any time", "anywhere")

@@ -99,7 +99,8 @@ func Nights() []Night {
 	}
 	for _, minutes := range []float64{10, 25, 60} {
 		for _, rate := range []float64{0, 100, 300} {
-			add(fmt.Sprintf("app, %g MB/h, restart every %g min", rate, minutes), rate > 0, App, restarts(minutes, rate))
+			add(fmt.Sprintf("app, %g MB/h, restart every %g min", rate, minutes), rate > 0, App,
+				restarts(minutes, rate))
 		}
 	}
 	for _, rate := range []float64{0, 300} {
