@@ -233,7 +233,7 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 }
 
 // heapUsedFile returns the file to which a process writes how much of its Java
-// heap is in use. The kernel does not know this: pages that a collection freed
+// heap is in use. The kernel cannot report this: pages that a collection freed
 // stay resident.
 func (d *Device) heapUsedFile(mode string) string {
 	return filepath.Join(d.dir.Home(), "heap-used-"+mode)

@@ -150,9 +150,9 @@ func (d *Device) installCommands() error {
 	return nil
 }
 
-// copyProgram holds a lock that prevents this process from starting others in
-// the meantime: if a child inherited the open copy, starting the copy would
-// fail with ETXTBSY.
+// copyProgram copies the program while it holds a lock that prevents this
+// process from starting others: if a child inherited the open copy, starting
+// the copy would fail with ETXTBSY.
 func copyProgram(to, from string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -132,7 +132,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// left returns the processes that belong to a device.
+// left returns the pids of the processes that belong to a device.
 func left(t testing.TB, dir string) []int {
 	t.Helper()
 	pids, err := proctable.WithVariable(state.Variable, dir)

@@ -47,7 +47,8 @@ type spacing struct {
 // requests; a run may slow down to this interval.
 const longestInterval = time.Minute
 
-// hole reports whether a time between two samples is a hole in the recording.
+// hole reports whether an interval between two samples is so long that it is a
+// hole in the recording.
 func (r *spacing) hole(step time.Duration) bool {
 	return r.n >= 3 && step > 3*max(r.usual, longestInterval)
 }

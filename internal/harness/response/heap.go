@@ -288,24 +288,24 @@ func head(trace []string, file string) []string {
 	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d more lines in %s", len(trace)-toldTrace, file))
 }
 
-// The notes of the step of a stripped dump: that the dump is kept, or that it
-// has not been analysed yet.
+// The notes in the step of a stripped dump: zeroed if the dump is kept, waiting
+// if it has not been analysed yet.
 const (
 	zeroed  = "the contents of primitive arrays are zeroed: text, pixels, buffers (diagnose.keep: stripped)"
 	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +
 		"(diagnose.keep: none)"
 )
 
-// waits reports whether a dump is kept only because a report has yet to analyse
-// it. A diagnosis on demand has no report.
+// waits reports whether a dump that is not to be kept must wait for a report,
+// because its analysis was interrupted. A diagnosis on demand has no report.
 func (r *Responder) waits(c *Case) bool {
 	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
 
-// keep converts a dump to the form in which it is kept, and returns its name,
-// which is empty if nothing is kept. A dump that cannot be stripped is removed:
-// it contains text that people have typed, and the folder may be uploaded. A
-// dump that is not to be kept is removed later, by drop.
+// keep converts a dump to the form in which it is kept, and returns the name of
+// the file that remains, or "" if none does. A dump that cannot be stripped is
+// removed: it contains text that people have typed, and the folder may be
+// uploaded. A dump that is not to be kept is removed later, by drop.
 func (r *Responder) keep(c *Case, file string) (string, error) {
 	if r.options.Keep == Nothing && !r.waits(c) {
 		return file, nil

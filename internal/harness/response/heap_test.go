@@ -320,7 +320,7 @@ func pagesAfter(t testing.TB, loops int) []byte {
 	return dumped(t, h, loops)
 }
 
-// marked returns an analysed dump at a mark.
+// marked returns an analysed case with a dump that was taken at a mark.
 func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []byte) *Case {
 	t.Helper()
 	c := given(t, r, HeapOnly, nil, map[string][]byte{"heap.hprof": dump})

@@ -14,8 +14,8 @@ const (
 	// threadsFile is the name of the artifact with the names of threads, which
 	// may be personal.
 	threadsFile = "threads.txt"
-	// beforeName matches what grep prints before the name of a thread:
-	// /proc/PID/task/TID/comm:NAME.
+	// beforeName separates the name of a thread from what grep prints before
+	// it: /proc/PID/task/TID/comm:NAME.
 	beforeName = "/comm:"
 )
 

@@ -12,7 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// named returns the output of grep for threads with these names.
+// named returns threads.txt with the output of grep for threads with these
+// names.
 func named(names ...string) map[string][]byte {
 	var b strings.Builder
 	for i, name := range names {

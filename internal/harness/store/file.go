@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// fileStore is a file. Updates on one host exclude each other by a lock of the
-// operating system, which needs no lock file and is released when the process
-// that holds it exits.
+// fileStore keeps a baseline in a file. Updates on one host are serialized by a
+// lock of the operating system, which needs no lock file and is released when
+// the process that holds it exits.
 type fileStore struct{ path string }
 
 func newFileStore(path string, o Options) *fileStore {

@@ -12,10 +12,10 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// gitStore is a file on a branch of a remote. The branch contains only
-// baselines: its first commit has no parent. All work is done in a scratch
-// repository, so nothing in the checkout changes: neither its files, index,
-// branches and objects nor its depth.
+// gitStore keeps a baseline in a file on a branch of a remote. The branch
+// contains only baselines: its first commit has no parent. All work is done in
+// a scratch repository, so nothing in the checkout changes: neither its files,
+// index, branches and objects nor its depth.
 type gitStore struct {
 	Address
 	Options

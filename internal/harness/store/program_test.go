@@ -72,7 +72,8 @@ func appendChild(args []string) int {
 	return 0
 }
 
-// appending adds a number to a JSON list of numbers, once.
+// appending returns an update that adds a number to a JSON list of numbers,
+// unless the list contains it already.
 func appending(n int) func(old [][]byte) ([]byte, error) {
 	return func(old [][]byte) ([]byte, error) {
 		var list []int

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// detach starts a program in its own session: the program has no terminal to
-// prompt on, and can be ended together with its child processes.
+// detach makes a program start in its own session: the program has no terminal
+// to prompt on, and can be ended together with its child processes.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

@@ -31,7 +31,8 @@ func (c cell) most(share float64) int {
 	return int(expected + 2*math.Sqrt(expected))
 }
 
-// simulate repeats trips of one kind.
+// simulate runs trips of one kind, each with its own seed, and counts their
+// outcomes.
 func simulate(t *testing.T, trips int, process func(seed uint64) *simulated, leaks string) cell {
 	t.Helper()
 	c := cell{trips: trips}
@@ -65,7 +66,8 @@ func trips() int {
 	return 400
 }
 
-// with returns a modified copy of a steady process.
+// with returns a function that creates a steady process and applies a change to
+// it.
 func with(n noise, change func(*simulated)) func(uint64) *simulated {
 	return func(seed uint64) *simulated {
 		s := steady(seed, n)

@@ -43,7 +43,7 @@ func (t *trip) result(ctx context.Context, err error) record.Trip {
 	return r
 }
 
-// weightOf orders verdicts; the worst comes first.
+// weightOf returns the position of a verdict in the order from worst to best.
 func weightOf(v record.CheckVerdict) int {
 	return slices.Index([]record.CheckVerdict{
 		record.VerdictLeak, record.VerdictInconclusive, record.VerdictPass, record.VerdictNotChecked,

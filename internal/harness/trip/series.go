@@ -129,7 +129,7 @@ func (s *series) objectNames() []string {
 	return sorted[:min(len(sorted), maxObjects)]
 }
 
-// rank sorts the counts of screens first.
+// rank returns a sort key that puts the counts of screens first.
 func rank(name string) int {
 	if i := slices.Index(screenCounts, name); i >= 0 {
 		return i

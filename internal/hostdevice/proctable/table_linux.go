@@ -86,7 +86,7 @@ func Read(pid int) (Process, error) {
 	return p, nil
 }
 
-// Find returns the processes with exactly the given name.
+// Find returns the pids of the processes with exactly the given name.
 func Find(name string) ([]int, error) {
 	list, err := List()
 	if err != nil {
@@ -101,9 +101,9 @@ func Find(name string) ([]int, error) {
 	return pids, nil
 }
 
-// WithVariable returns the processes, other than this one, that were started
-// with the given environment variable and value. Processes whose environment
-// cannot be read are skipped.
+// WithVariable returns the pids of the processes, other than this one, that
+// were started with the given environment variable and value. Processes whose
+// environment cannot be read are skipped.
 func WithVariable(name, value string) ([]int, error) {
 	pids, err := PIDs()
 	if err != nil {

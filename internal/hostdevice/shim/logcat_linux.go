@@ -39,7 +39,8 @@ func logcat(c command) int {
 	return followLog(c, q, up)
 }
 
-// bootTime returns the time at which the device would have booted at scale 1.
+// bootTime returns the current time minus the device's uptime, which at scale 1
+// is the time at which the device booted.
 func bootTime(c command) (time.Time, error) {
 	clock, err := c.dir.Clock()
 	if err != nil {
