@@ -113,16 +113,28 @@ func (s *scratch) ref() string { return "refs/heads/" + s.branch }
 // empty if there is no such branch. It does not fetch the history.
 func (s *scratch) fetch(ctx context.Context) (string, error) {
 	const fetched = "refs/leakgate/fetched"
-	_, err := s.git(ctx, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
-		"--no-write-fetch-head", s.remote, "+"+s.ref()+":"+fetched)
+	fetch := func() error {
+		_, err := s.git(ctx, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
+			"--no-write-fetch-head", s.remote, "+"+s.ref()+":"+fetched)
+		return err
+	}
+	err := fetch()
 	if err != nil {
 		// git returns the same exit code for a missing branch and for a remote
 		// that does not respond.
 		exists, lerr := s.exists(ctx)
-		if lerr == nil && !exists {
+		switch {
+		case lerr != nil:
+			err = errors.Join(err, sameless(lerr, err))
+		case !exists:
 			return "", nil
+		default:
+			// Another writer may have created the branch in the meantime.
+			err = fetch()
 		}
-		return "", fmt.Errorf("fetch branch %s of %s: %w", s.branch, s.remote, errors.Join(err, sameless(lerr, err)))
+	}
+	if err != nil {
+		return "", fmt.Errorf("fetch branch %s of %s: %w", s.branch, s.remote, err)
 	}
 	return s.line(ctx, nil, "rev-parse", "--verify", fetched+"^{commit}")
 }

@@ -321,6 +321,24 @@ func TestGitConcurrentWriter(t *testing.T) {
 	}
 }
 
+// A branch that another writer creates between the fetch that finds no branch
+// and the question whether it exists must be fetched.
+func TestGitBranchAppears(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("clone")
+	if err := w.open(dir, "git:made#shop.json").Update(t.Context(), appending(1)); err != nil {
+		t.Fatal(err)
+	}
+	s := w.open(dir, "git:leaks#shop.json")
+	w.wrap("ls-remote", "GIT --git-dir='"+w.remote+"' branch leaks made >/dev/null")
+	if err := s.Update(t.Context(), appending(2)); err != nil {
+		t.Fatal(err)
+	}
+	if got := numbers(t, s); !slices.Equal(got, []int{1, 2}) {
+		t.Error(got)
+	}
+}
+
 // If the remote does not respond for any reason, the result is an error that
 // contains no credentials.
 func TestGitUnreachable(t *testing.T) {
@@ -442,17 +460,17 @@ func TestGitRejected(t *testing.T) {
 	w.clean()
 }
 
-// wrapPush adds a git to the PATH that runs a script for the first push; in the
-// script, GIT is the real git.
-func (w *world) wrapPush(script string) {
+// wrap adds a git to the PATH that runs a script for the first call of a
+// subcommand; in the script, GIT is the real git.
+func (w *world) wrap(subcommand, script string) {
 	w.t.Helper()
 	git, err := exec.LookPath("git")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	bin := filepath.Join(w.root, "bin")
-	w.write(filepath.Join(bin, "git"), "#!/bin/sh\nif [ \"$1\" = push ] && mkdir '"+bin+"/once' 2>/dev/null; then\n"+
-		strings.ReplaceAll(script, "GIT", git)+"\nfi\nexec "+git+" \"$@\"\n", 0o755)
+	w.write(filepath.Join(bin, "git"), "#!/bin/sh\nif [ \"$1\" = "+subcommand+" ] && mkdir '"+bin+
+		"/once' 2>/dev/null; then\n"+strings.ReplaceAll(script, "GIT", git)+"\nfi\nexec "+git+" \"$@\"\n", 0o755)
 	w.t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
@@ -466,7 +484,7 @@ func TestGitResponseLost(t *testing.T) {
 			w := newWorld(t)
 			dir := w.clone("clone")
 			s := w.open(dir, "git:leaks#shop.json")
-			w.wrapPush(script)
+			w.wrap("push", script)
 			if err := s.Update(t.Context(), func(old [][]byte) ([]byte, error) {
 				return append(slices.Concat(old...), 'x'), nil
 			}); err != nil {
