@@ -356,7 +356,7 @@ func TestStepFilesAreDocumented(t *testing.T) {
 	}
 	for _, page := range []string{"config.md", "leakgate.schema.json"} {
 		text, err := os.ReadFile(filepath.Join("../../docs/formats", page))
-		if want := "Its file is " + strings.Replace(step.File, "name", "NAME", 1); err != nil ||
+		if want := "The output is written to " + strings.Replace(step.File, "name", "NAME", 1); err != nil ||
 			!strings.Contains(string(text), want) {
 			t.Errorf("%s: no %q, %v", page, want, err)
 		}

@@ -151,13 +151,13 @@ func gateKey(c *Config) key {
 func baselineKey(c *Config) key {
 	b := &c.Baseline
 	keys := []key{
-		optional("store", &b.Store, storeKind, "file:leak-baseline.json if it exists, else in GitHub Actions "+
-			"artifact:leakgate-baseline, else no earlier runs").
-			document("Where the runs to compare with are kept.", "file:leak-baseline.json"),
+		optional("store", &b.Store, storeKind, "file:leak-baseline.json if it exists; otherwise in GitHub Actions "+
+			"artifact:leakgate-baseline; otherwise no base runs").
+			document("Where the base runs are stored.", "file:leak-baseline.json"),
 		value("window", &b.Window, count(1, 100)).
 			document("The number of good runs that the baseline keeps for each app, test and device.", "20"),
 		listed("match", &b.Match, matchKind, distinct|mayBeEmpty, list(&b.Match, matchKind.parse, distinct|mayBeEmpty)).
-			document("What two runs must have in common to be compared, in addition to the app, the test and the "+
+			document("What two runs must have in common to be compared, besides the app, the test and the "+
 				"workload.",
 				"[variant, api]"),
 	}

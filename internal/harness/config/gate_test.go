@@ -178,7 +178,7 @@ func TestGateIsWritten(t *testing.T) {
   native.per_loop: []                        # default
   leak.creep: ["== 0"]                       # default
 baseline:
-  # store is not set: file:leak-baseline.json if it exists, else in GitHub Actions artifact:leakgate-baseline, else no earlier runs  # default
+  # store is not set: file:leak-baseline.json if it exists; otherwise in GitHub Actions artifact:leakgate-baseline; otherwise no base runs  # default
   window: 10                                 # default
   match: []                                  # run.yaml:6
 report:

@@ -257,7 +257,7 @@ func workloadKey(w *Workload) key {
 		listed("command", &w.Command, wordKind, 0, command(&w.Command)).
 			document("A program on the host with its arguments, without a shell.", "[./gradlew, connectedCheck]"),
 		optional("device_command", &w.DeviceCommand, lineKind, "").
-			document("One command line for the shell of the device.", "am start -n com.shop/.Main && sleep 600"),
+			document("A command line for the shell of the device.", "am start -n com.shop/.Main && sleep 600"),
 		instrumentKey(&w.Instrument),
 		windowsKey(&w.Windows),
 	}

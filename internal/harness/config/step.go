@@ -58,7 +58,7 @@ var (
 		}, false,
 	}}
 	stepLineKind = kind[string]{stepLine, same, form{
-		"a command line; {pid}, {process}, {package} and {user} are substituted, and {{ stands for one brace",
+		"a command line; {pid}, {process}, {package} and {user} are substituted, and {{ is a literal brace",
 		[]object{freeText(stepLineText)}, false,
 	}}
 )
@@ -86,11 +86,11 @@ func stepKey(into *Step) key {
 		name: "step", about: "One command whose output is kept with a diagnosis.", needed: []string{"name", "command"},
 		keys: []key{
 			optional("name", &into.Name, stepNameKind, "").
-				document("Its file is custom_NAME.txt. Required.", "unreachable"),
+				document("The output is written to custom_NAME.txt. Required.", "unreachable"),
 			optional("command", &into.Command, stepLineKind, "").
-				document("One command line for the shell of the device. Required.",
+				document("A command line for the shell of the device. Required.",
 					"dumpsys meminfo --unreachable {pid}"),
-			value("limit", &into.Limit, limitKind).document("The maximum real time.", "20s"),
+			value("limit", &into.Limit, limitKind).document("The timeout in real time.", "20s"),
 		}}
 }
 
