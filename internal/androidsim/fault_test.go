@@ -226,7 +226,7 @@ func TestCrashSystem(t *testing.T) {
 			}
 		}
 
-		// Killing system_server with a signal has the same effect.
+		// Killing system_server with a signal also restarts the system.
 		ask(t, p, "kill -9 $(pidof system_server)")
 		if p.PID("com.shop") != 0 || p.PID(systemServer) != 0 {
 			t.Error("the app survives system_server")
@@ -405,7 +405,7 @@ func TestFillDisk(t *testing.T) {
 	if a := sh1(t, p, "cat /data/local/tmp/old >/data/local/tmp/new"); a.exit != 1 || !strings.Contains(a.err, no) {
 		t.Errorf("a copy: %+v", a)
 	}
-	// As on a phone, the part that fits is written.
+	// As on a phone, the part of the file that fits on the disk is written.
 	if out := ask(t, p, "stat -c %s /data/local/tmp/new; df /data"); out != "4096\n"+
 		"Filesystem       1K-blocks      Used Available Use% Mounted on\n/dev/block/dm-43 117440512 117440512        "+
 		" 0 100% /data\n" {
@@ -448,7 +448,7 @@ func TestFillDisk(t *testing.T) {
 	}
 }
 
-// Only the app's log reports that there was no space: am does not notice.
+// Only the app's log reports that the disk is full; am prints no error.
 func TestHeapDumpOnAFullDisk(t *testing.T) {
 	for _, tt := range []struct {
 		api     int

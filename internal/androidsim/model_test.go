@@ -157,7 +157,7 @@ func TestPeaks(t *testing.T) {
 		}
 		places[up[0]/100] = true
 	}
-	if len(places) < 5 { // of the six positions that leave room
+	if len(places) < 5 { // a peak fits at six positions
 		t.Errorf("the peaks start at too few positions (in units of 100 s): %v", places)
 	}
 	if got := mbAt(Peaks(5, 0, 0), time.Hour).mb[JavaHeap]; got != 0 {

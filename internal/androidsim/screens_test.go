@@ -407,8 +407,8 @@ func TestScreensInGfxinfo(t *testing.T) {
 	})
 }
 
-// stage is a simple model of what a user has done with the screens of an app,
-// instance by instance; the phone is compared with it.
+// stage is a simple model of the screens of an app after what a user has done,
+// instance by instance. The tests compare the phone with this model.
 type stage struct {
 	app       App
 	instances []*instance

@@ -393,7 +393,7 @@ func TestErrorTexts(t *testing.T) {
 	})
 }
 
-// The output for a native process lacks the line with its name.
+// The output for a native process lacks the line with the process name.
 func TestNativeProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Root: true})

@@ -32,9 +32,9 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// TestLaw checks the project against docs/architecture.md. If it fails, either
-// the tree or the page is wrong: decide which, and give the reason in the
-// commit.
+// TestLaw checks the project against docs/architecture.md. If the test fails,
+// either the tree or the page is wrong: decide which, and state the reason in
+// the commit message.
 func TestLaw(t *testing.T) {
 	dir := root(t)
 	page, err := os.ReadFile(filepath.Join(dir, "docs", "architecture.md"))

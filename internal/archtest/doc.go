@@ -3,7 +3,7 @@
 // the source files of all systems and build tags together. If the page and the
 // tree differ, a test fails.
 //
-// It contains only test code: the page lists what each package may import, one
-// line per package, and this package contains the rules that no line can
-// override.
+// Package archtest contains only test code. The page lists what each package
+// may import, one line per package; archtest contains the rules that no line of
+// the page can override.
 package archtest

@@ -52,7 +52,7 @@ func Check(module string, law Law, tree map[string]*Package) []Violation {
 	c := checker{module: module, law: law, tree: tree}
 	c.lists()
 	c.leaves()
-	used := map[string]bool{} // "importer imported" pairs and lines of homes
+	used := map[string]bool{} // "importer imported", or a line of the page that names a home
 	for _, folder := range sortedKeys(tree) {
 		p := tree[folder]
 		c.name(p)
@@ -241,7 +241,7 @@ func (c *checker) foreign(p *Package, imported, file string, used map[string]boo
 	}
 	used[line] = true
 	if room(p.Folder) == "examples" {
-		return // it represents a user, who may import any package
+		return // examples represent users, who may import any package
 	}
 	if !within(p.Folder, home) {
 		c.add("home", "%s imports %s, whose home is %s", file, imported, home)
@@ -266,10 +266,11 @@ func (c *checker) unused(used map[string]bool) {
 }
 
 // room returns the directory of the layer to which a package belongs. It is the
-// first element of the package's path or, if that is internal and the second
-// element is a part of the product, the second: internal/analysis/heap belongs
-// to analysis. Such packages are below internal at the root because other
-// programs may not import them, but other parts of leakgate do.
+// first element of the package's path. If the first element is internal and the
+// second is a part of the product, it is the second element:
+// internal/analysis/heap belongs to analysis. Packages such as
+// internal/analysis/heap are below internal at the root because other parts of
+// leakgate import them, but other programs may not.
 func room(folder string) string {
 	parts := strings.Split(folder, "/")
 	if parts[0] == "internal" && len(parts) > 1 && slices.Contains(product, parts[1]) {

@@ -123,7 +123,7 @@ func TestLeakCells(t *testing.T) {
 	}
 	tests := []struct {
 		row  string
-		k    int // of 300; in any case the intervals of 9 of the 300 miss the rate
+		k    int // bad results of 300; in any case, 9 of the 300 intervals miss the rate
 		bad  func(*pair)
 		want string
 	}{

@@ -251,9 +251,9 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestSharedNodes checks that lists that all share the same nodes, lists that
-// share one array, and tables that share chains are read in bounded time, and
-// with the same result each time.
+// TestSharedNodes checks that lists with shared nodes, lists with a shared
+// array, and tables with shared chains are read in bounded time and with the
+// same result each time.
 func TestSharedNodes(t *testing.T) {
 	const n = 2000
 	type f = hproftest.Fields
@@ -334,8 +334,8 @@ func TestSharedChain(t *testing.T) {
 	}
 }
 
-// TestAllOfAList checks that, if each node of a list is a target, all other
-// nodes are attributed to the first node.
+// TestAllOfAList checks a list in which each node is a target: all nodes but
+// the first are attributed to the first.
 func TestAllOfAList(t *testing.T) {
 	const links = 50000
 	h := hproftest.Java(1)

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestLongWays reads an app's own list in which every node holds a leak: all
-// these leaks must be one leak, and the nodes must be one element of a trace.
+// TestLongWays reads an app's own list in which every node holds a leak: these
+// leaks must be reported as one, and the nodes as one element of a trace.
 func TestLongWays(t *testing.T) {
 	const nodes = 6000
 	h := hproftest.Java(1)

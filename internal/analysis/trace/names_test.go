@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// stable lists names of classes, as compilers and runtimes write them, with the
-// form that stays the same from build to build.
+// stable lists class names as compilers and runtimes write them, each with the
+// form that is the same in every build.
 var stable = []struct{ name, want string }{
 	// javac's lambdas at run time: JDK 8 to 14, hidden classes since 15, names
 	// without a number since 21; as class names in a dump, and with the slash
@@ -19,7 +19,7 @@ var stable = []struct{ name, want string }{
 	{"com.shop.Foo$$Lambda$14.1234567890", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda$14+0x00007f0123456789", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda$14.0x0000000800c01000", "com.shop.Foo$$Lambda"},
-	// A class has this name only in a damaged dump.
+	// Only a damaged dump contains a class with such a name.
 	{"com.shop.Foo$$Lambda$14[].7", "com.shop.Foo$$Lambda[].7"},
 	{"com.shop.Foo$$Lambda/0x0000000800c01000", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda+0x0000000800c01000", "com.shop.Foo$$Lambda"},
@@ -195,7 +195,7 @@ func TestStableField(t *testing.T) {
 		{"f$0", "<captured>"}, {"f$12", "<captured>"}, {"arg$1", "<captured>"}, {"this$0", "this$"},
 		{"this$1", "this$"}, {"L$0", "<spilled>"}, {"L$12", "<spilled>"},
 		{"$r8$lambda$AbC-123_x", "$r8$lambda"}, {"lambda-1", "lambda"}, {"lambda$-1043247461", "lambda"},
-		// These names are from the source and do not change.
+		// Names from the source code do not change.
 		{"mContext", "mContext"}, {"val$activity", "val$activity"}, {"$activity", "$activity"},
 		{"this$0$inline_fun", "this$0$inline_fun"}, {"f$", "f$"}, {"f0", "f0"},
 		{"$this_apply", "$this_apply"}, {"$$delegate_0", "$$delegate_0"}, {"foo$delegate", "foo$delegate"},

@@ -238,8 +238,8 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestRing reads a list that runs into a ring after its beginning: reading must
-// end soon after the whole list was visited.
+// TestRing reads a list whose first nodes lead into a cycle: reading must end
+// soon after all nodes were visited.
 func TestRing(t *testing.T) {
 	s := newScene(hproftest.Java(1))
 	var fields []hproftest.Fields
@@ -559,8 +559,8 @@ func TestLeaves(t *testing.T) {
 	if len(r.Leaks) != 1 || r.Leaks[0].Credited.Java != want {
 		t.Errorf("credited %+v, want %d bytes", r.Leaks[0].Credited, want)
 	}
-	// Strings may be targets; the search does not find strings outside the
-	// leaks.
+	// Strings may be targets. The search does not find strings that no leak
+	// holds.
 	also := append(w.objects(second), chars)
 	slices.Sort(also)
 	slices.Sort(r.Leaks[0].Also)

@@ -140,7 +140,7 @@ func (w *world) leaks(s *trace.Search) *trace.Result {
 	return r
 }
 
-// silent is a Describe that has no information about any object.
+// silent is a Describe that returns no information about any object.
 var silent = trace.Describe{Inspect: func(heap.Object) trace.Inspection { return trace.Inspection{} }}
 
 // dice generates a random heap, and the targets to search for in it.

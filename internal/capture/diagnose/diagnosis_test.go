@@ -99,8 +99,8 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 			missing++
 		}
 	}
-	// One failed round trip costs at most one artifact, and none if another
-	// check returns the same information.
+	// One failed round trip loses at most one artifact. If another check
+	// returns the same information, no artifact is lost.
 	if again := strings.Contains(broken, "stat -c") || strings.Contains(broken, "cat /proc/uptime"); !f.forGood &&
 		(missing > 1 || again && missing > 0) {
 		t.Errorf("trip %d: %d artifacts are missing after the fault in %q", at, missing, broken)

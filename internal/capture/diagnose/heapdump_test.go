@@ -36,8 +36,7 @@ type dumpCase struct {
 	within time.Duration
 }
 
-// on calls do at the start of each round trip whose command contains these
-// words.
+// on calls do at the start of each round trip whose command contains words.
 func (d *localPhone) on(words string, do func(ctx context.Context) error) {
 	d.before = func(ctx context.Context, _ int, what string) error {
 		if strings.Contains(what, words) {
@@ -388,7 +387,7 @@ func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error))
 
 // TestCheckAfterTheDump: a check of the process after the dump decides whether
 // the dump belongs to the requested process. A single check without a response
-// decides nothing.
+// is not enough to decide.
 func TestCheckAfterTheDump(t *testing.T) {
 	own, other := statLine(7, "a", 5), statLine(7, "b", 6)
 	for _, c := range []struct {

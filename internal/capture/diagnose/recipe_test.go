@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// TestRecipes checks the invariants of the recipes, and that each recipe takes
-// the artifacts that its kind of leak requires.
+// TestRecipes checks the invariants of the recipes, and that each recipe
+// collects the artifacts that its kind of leak requires.
 func TestRecipes(t *testing.T) {
 	must := map[string][]string{
 		"java":     {"heap", "meminfo", "logcat", "exit_info"},

@@ -111,8 +111,8 @@ func TestFilterLogcat(t *testing.T) {
 		}
 	}
 	app, now := shopAt()
-	// The line names the app, although it was written by a process that claims
-	// the pid of another: every line that names the app may be kept.
+	// A process that claims another's pid may write a line that names the app.
+	// Any line that names the app may be kept.
 	named := "03-01 14:10:09.000  8890  8890 E AndroidRuntime: Process: com.shop, PID: 4321\n"
 	got := app.Logcat([]byte(text.String()), now)
 	if text := strings.Replace(string(got.Text), named, "", 1); text != want.String() || got.Kept != kept+1 ||
@@ -122,8 +122,8 @@ func TestFilterLogcat(t *testing.T) {
 	if strings.Contains(string(got.Text), "SECRET") || strings.Contains(string(got.Text), "alice") {
 		t.Error("another app's secret is kept")
 	}
-	// Without the device's clock, only the pid decides; without a life, only
-	// the name does.
+	// Without the device's clock, only the pid decides, and the times of the
+	// lines are ignored. Without an app, no line is kept.
 	if got := app.Logcat([]byte(text.String()), time.Time{}); got.Kept != kept+4 {
 		t.Errorf("without a clock: %v", got)
 	}

@@ -227,7 +227,7 @@ func TestReasons(t *testing.T) {
 }
 
 // On Android 17, the memory limiter kills processes with REASON_OTHER and its
-// own name; since API 37.2, it has its own reason. An anomaly is about memory
+// own name; since API 37.2, it has its own reason. An anomaly concerns memory
 // only if its record says so.
 func TestReasonsOfAndroid17(t *testing.T) {
 	for name, c := range map[string]struct {

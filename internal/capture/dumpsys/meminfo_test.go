@@ -599,9 +599,9 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 	}
 }
 
-// An invalid value in the column SwapPss is unknown, and is never replaced with
-// the swap without proportional sharing: TOTAL includes the former and not the
-// latter.
+// An invalid value in the column SwapPss counts as unknown. It is never
+// replaced with the swap without proportional sharing, because TOTAL includes
+// SwapPss, but not that swap.
 func TestAnySwap(t *testing.T) {
 	for _, c := range []struct {
 		b    Block

@@ -14,9 +14,9 @@ import (
 type life func(rng *rand.Rand) func(minutes float64) float64
 
 // These processes never reach the limit, but each is sometimes close to it. The
-// number is how many of a thousand runs may have a warning: an hour of a slow
-// wave, or of steps that happen to be evenly spaced, looks like an hour of a
-// leak.
+// number is how many of a thousand runs may have a warning. Some runs do: an
+// hour of a slow wave, or of steps that happen to be evenly spaced, looks like
+// an hour of a leak.
 var harmless = map[string]struct {
 	resource Resource
 	allowed  int
@@ -128,8 +128,8 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// A leak causes a warning before the limit. The time left is measured to the
-// time at which the limit is reached.
+// A leak causes a warning before the limit. The test measures the time from the
+// first warning until the limit is reached.
 func TestLeaksAreWarnedOf(t *testing.T) {
 	seeds := 40
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -164,7 +164,8 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 				got := run(c.resource, func(rng *rand.Rand) func(float64) float64 {
 					return func(m float64) float64 {
 						floor := level*(1-math.Exp(-m)) + c.perHour*m/60
-						// The runtime collects before it fails.
+						// The runtime runs a collection before an allocation
+						// fails.
 						saw := min(height, max(0, 1-floor)) * math.Mod(m/period, 1)
 						if floor >= 1 {
 							return 1

@@ -115,7 +115,8 @@ func TestTime(t *testing.T) {
 			"+300 per hour, limit reached within 1 h; reaching it causes an OutOfMemoryError: pthread_create failed") {
 		t.Errorf("%q", first.Text)
 	}
-	// The distance warnings come after the time warning.
+	// The warnings about the distance to the limit come after the warning about
+	// the time left.
 	if got[1].Urgent || !got[2].Urgent {
 		t.Errorf("%+v", got[1:])
 	}
@@ -166,7 +167,7 @@ func TestJavaHeapSawtooth(t *testing.T) {
 	}
 }
 
-// If the use exceeds a limit, that is not the real limit.
+// A limit that the use exceeds is not the real limit.
 func TestExceeded(t *testing.T) {
 	w := new(Watch)
 	used := func(m float64) float64 { return 1000 + m }
@@ -247,7 +248,7 @@ func TestHostileReadings(t *testing.T) {
 	}
 }
 
-// check checks what must hold for every watch and for each warning.
+// check checks the invariants of a watch and of its warnings.
 func check(t *testing.T, w *Watch, warnings []Warning) {
 	t.Helper()
 	if len(warnings) > 1 {

@@ -223,8 +223,8 @@ func TestRoyFuller(t *testing.T) {
 		{-12, -0.12 + 0.25, 100},
 		{-17, -0.17 + 3.0/17, 100},
 		{-18, 0, 100},
-		// The root of 3*24 is 8.49. The value -8.49 lies before -a, where the
-		// formula ends anyway.
+		// The root of 3*24 is 8.49. The formula ends at -a in any case, before
+		// it reaches -8.49.
 		{-8, -8.0/24 + 3/(8-2*0.06102142), 24},
 	}
 	for _, tt := range tests {
