@@ -186,7 +186,7 @@ func TestGrowthWarnings(t *testing.T) {
 		t.Errorf("%s\n%+v", text, r)
 	}
 	before := r.Dumps
-	// This limit is enough for the graph, but not for anything else.
+	// With this memory limit the graph fits, but nothing else does.
 	limit := 30 * before[0].Objects
 	var memory *heap.MemoryError
 	if err := add("four", whole, Options{Memory: limit}); !errors.As(err, &memory) || memory.Limit != limit ||

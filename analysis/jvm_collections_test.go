@@ -8,9 +8,9 @@ import (
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )
 
-// collections lists the collections of java.util, and typical subclasses in
-// programs, each with the name of its class in a key. E is the class of the
-// elements or, for a map, of the values.
+// collections lists the collections of java.util and typical subclasses in
+// programs. class is the name that a key contains for the class of the
+// collection. E is the class of the elements or, for a map, of the values.
 var collections = []struct{ make, class string }{
 	{"new HashMap<Object, E>()", "java.util.HashMap"},
 	{"new HashMap<Object, E>() {}", "com.example.shelves.Shelves$# (java.util.HashMap)"},

@@ -253,7 +253,7 @@ func checkNoWarning(t *testing.T, r *analysis.Report) {
 	}
 }
 
-// build holds what is known about a variant.
+// build holds a variant of a program, its dump and its leaks.
 type build struct {
 	jvmtest.Variant
 	jvmDump
@@ -354,8 +354,8 @@ func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
 }
 
 // compareFingerprints counts how often Shark's fingerprints differ from those
-// of the first build. They are equal if no build changes the path or a name on
-// it.
+// of the first build. The fingerprints are equal if no build changes the path
+// or a name on the path.
 func compareFingerprints(t *testing.T, builds []*build) {
 	changed := map[string]int{}
 	for _, b := range builds[1:] {

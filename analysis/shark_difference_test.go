@@ -14,8 +14,8 @@ import (
 // sharkDifference is one intentional difference from Shark 2.14.
 type sharkDifference struct {
 	name string
-	// dump is a case in which the difference has an effect, and change is the
-	// kind of this effect, as returned by changes.
+	// dump names a dump in which the difference changes the result; change is
+	// the kind of that change, as returned by changes.
 	dump, change string
 	// on enables the difference.
 	on func(*rules)
@@ -174,8 +174,8 @@ func (r *rules) judge(s *scale, o heap.Object) bool {
 	return slices.ContainsFunc(r.judges, func(judge func(*scale, heap.Object) bool) bool { return judge(s, o) })
 }
 
-// targets returns the leaking objects. For each object, the side whose
-// inspectors judge it decides.
+// targets returns the leaking objects. Objects that judge selects leak if our
+// inspectors say so, all others if Shark's say so.
 func (r *rules) targets(s *scale, class string) (list []heap.Object) {
 	if class != "" {
 		return s.graph.Exactly(class)
@@ -309,7 +309,7 @@ func changes(before, after map[heap.Object]fate) map[string]int {
 type differenceCount struct {
 	dumps   int
 	changes map[string]int
-	// shown holds the changes in the dump that the difference names.
+	// shown holds the changes in sharkDifference.dump.
 	shown map[string]int
 }
 

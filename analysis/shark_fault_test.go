@@ -20,7 +20,7 @@ type sharkFault struct {
 	dump func(*testing.T) []byte
 	// sound is a dump of the same leaks without the fault.
 	sound func(*testing.T) []byte
-	// failure is Shark's error. If it is "", wrong reports whether Shark's
+	// failure is Shark's error. If failure is "", wrong reports whether Shark's
 	// answer is wrong.
 	failure string
 	wrong   func(a, sound *sharktest.Answer, dump []byte) error

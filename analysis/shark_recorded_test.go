@@ -147,8 +147,8 @@ var recordedDifferences = map[string][]string{
 }
 
 // dottedNames is the dump of an old JVM, in which the names of classes contain
-// dots. Shark 2.14 expects slashes if the format is not Android's. It therefore
-// does not find any of the classes that it knows, and reads collections like
+// dots. Shark 2.14 expects slashes if the format is not Android's. Shark
+// therefore does not find any of its known classes, and reads collections like
 // any other object.
 const dottedNames = "hprof-32.bin.hashmap.json"
 

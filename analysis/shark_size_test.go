@@ -73,8 +73,8 @@ type weighing struct {
 	// native holds the sizes that Shark reads as registered native sizes,
 	// including their flags.
 	native map[hprof.ID]int64
-	// dominators are Shark's; all holds every object to which Shark's
-	// references lead. Both are nil until computed.
+	// dominators holds Shark's dominators; all holds every object to which
+	// Shark's references lead. Both are nil until computed.
 	dominators map[heap.Object]heap.Object
 	all        map[heap.Object]bool
 	// known are the compared objects, by Shark's description of them.
@@ -156,7 +156,7 @@ func (w *weighing) reached(without heap.Object) map[heap.Object]bool {
 	return seen
 }
 
-// none stands for no object.
+// none is the value for a missing object.
 const none = ^heap.Object(0)
 
 // approximate assigns each object the dominator that Shark 2.14 finds for it

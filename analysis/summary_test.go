@@ -78,7 +78,8 @@ func TestSummaryOfRecordedDumps(t *testing.T) {
 	}
 }
 
-// This checks the same properties with random heaps.
+// TestSummaryOfRandomDumps checks with random heaps that a comparison of
+// decoded summaries has the same result as a comparison of the dumps.
 func TestSummaryOfRandomDumps(t *testing.T) {
 	for seed := range uint64(200) {
 		base, head := summarized(t, randomHeap(t, seed)), summarized(t, randomHeap(t, seed+1))

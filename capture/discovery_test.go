@@ -97,7 +97,7 @@ func TestForgedSeparators(t *testing.T) {
 	}
 }
 
-// Names in every language, and with spaces, are read; unprintable ones are
+// Names in any script and names with spaces are read; unprintable names are
 // counted.
 func TestNamesBeyondASCII(t *testing.T) {
 	names := []string{

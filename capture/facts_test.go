@@ -3,7 +3,7 @@ package capture
 import "testing"
 
 // Durations are multiplied and divided by the time scale: values that would
-// overflow them are rejected.
+// cause an overflow are rejected.
 func TestParseScale(t *testing.T) {
 	for text, want := range map[string]float64{"": 1, "1": 1, "1.5": 1.5, "200": 200, "10000": 10000} {
 		if got, ok := parseScale(text); got != want || !ok {

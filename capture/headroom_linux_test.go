@@ -222,8 +222,8 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 }
 
 // Before Android 7 a command line has at most 4095 bytes. Processes that do not
-// fit on one command line need several; those that fit need only one. A package
-// service that hangs costs its timeout once.
+// fit on one command line need several commands; processes that fit need only
+// one. A package service that hangs costs its timeout once.
 func TestHeadroomInShortLines(t *testing.T) {
 	for _, api := range []int{21, 23, 24} {
 		for _, n := range []int{1, 10, 15, 42, 60} {
@@ -248,7 +248,7 @@ func headroomInShortLines(t *testing.T, api, n int) {
 	}
 	serve := dev.Run
 	dev.Run = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
-		// This is the line as package adb sends it.
+		// line is the command line as package adb sends it.
 		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + text.ShellQuote(command) +
 			"); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
 			return -1, fmt.Errorf("the command takes %d bytes", len(line))

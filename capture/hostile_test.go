@@ -141,8 +141,8 @@ func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	checkWords(t, shelltest.HostileNames, tr.Words(t))
 }
 
-// checkWords checks that run-as received the packages of the names byte by
-// byte, each once.
+// checkWords checks that run-as received the package of each name exactly once,
+// byte for byte.
 func checkWords(t *testing.T, names, words []string) {
 	t.Helper()
 	want := map[string]bool{}

@@ -136,8 +136,8 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 	}
 }
 
-// su may wait for the user to confirm it. It is then abandoned and not tried
-// for any other process, and the next best source is used.
+// If su waits for a confirmation by the user, it is abandoned and not tried for
+// any other process, and the next best source is used.
 func TestSilentSUIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev, asked := unansweredSU()

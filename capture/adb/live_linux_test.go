@@ -345,9 +345,9 @@ func TestCancelEndsCommand(t *testing.T) {
 	}
 }
 
-// cancelOne cancels a command. If the kill is late, as may happen on a busy
-// machine, the call reports that the command may still run, which proves
-// nothing. In that case cancelOne repeats the test with another command.
+// cancelOne cancels a command. On a busy machine the kill may be late. The call
+// then reports that the command may still run, and the test proves nothing. In
+// that case cancelOne repeats the test with another command.
 func cancelOne(t *testing.T, name, command string, run func(context.Context, string) error) {
 	for range 10 {
 		if cancelOnce(t, name, command, run) {

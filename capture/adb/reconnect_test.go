@@ -31,7 +31,7 @@ func TestNetworkSerial(t *testing.T) {
 type switchboard struct {
 	mu sync.Mutex
 	// line is the device line that the server lists, or "" if it lists nothing;
-	// after is what it lists after a connect request.
+	// after is the device line after a connect request.
 	line, after string
 	// says is the response to a connect request.
 	says string

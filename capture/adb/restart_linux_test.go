@@ -97,7 +97,7 @@ func TestServerKilledReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the server answers", func() bool { _, err := adbtest.Ask(addr, "host:version"); return err == nil })
-	// The client connects the device because it is named.
+	// The client connects the device because its serial is given.
 	d := selected(t, c, phone.Addr())
 	cut := make(chan error, 1)
 	first := make(chan struct{})

@@ -58,8 +58,7 @@ func TestReturn(t *testing.T) {
 				if err := server.Restart(); err != nil {
 					t.Error(err)
 				}
-				// The device must be connected first, as a command of a run
-				// would do.
+				// Connect the device first, as a command of a run would do.
 				go func() { _, _ = server.Ask("host:connect:" + dev.Serial()) }()
 			}
 		},

@@ -26,7 +26,8 @@ type place struct {
 	up    bool
 	dials []time.Duration // times of the dials that found nothing
 	begin time.Time
-	// starts lists the times of the starts; boot is the effect of a start.
+	// starts lists the times at which the client started the server; boot is
+	// called at each start.
 	starts []time.Duration
 	boot   func(ctx context.Context) error
 	busy   atomic.Int32

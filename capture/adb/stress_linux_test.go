@@ -36,9 +36,9 @@ type stress struct {
 }
 
 type cost struct {
-	// PeakOver is how far the memory of objects, including uncollected garbage,
-	// rose above its initial value, in bytes; Held is the part of the increase
-	// that remained after a collection.
+	// PeakOver is the largest increase of the memory of objects, including
+	// uncollected garbage, in bytes; Held is the part of the increase that
+	// remained after a collection.
 	PeakOver, Held int64
 	Took           time.Duration
 	// What remained at the end, and the error.

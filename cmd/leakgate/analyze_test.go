@@ -279,9 +279,9 @@ func collectFields(v reflect.Type, names map[string]bool) {
 }
 
 // The number of records, the roots and the instances of each class are compared
-// with those of hprof-slurp. It uses other size constants, so the small sizes
-// cannot be compared; and it appends one [] too many to array names in dumps of
-// the old agent.
+// with those of hprof-slurp. hprof-slurp uses other size constants, so the
+// small sizes cannot be compared. It also appends one [] too many to array
+// names in dumps of the old agent.
 func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 	count := regexp.MustCompile(`(?m)^\.\.GC root ([a-zA-Z ]+): (\d+)$`)
 	row := regexp.MustCompile(`(?m)^\| +[0-9.]+[A-Za-z]+ \| +(\d+) \| +[0-9.]+[A-Za-z]+ \| (\S+) +\|$`)
@@ -434,7 +434,7 @@ func (s *sluggish) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A truncated dump is analyzed as far as it goes, with a warning.
+// A truncated dump is analyzed up to the truncation, with a warning.
 func TestAnalyzeTruncated(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "leak_service_binder.hprof")
 	whole := analyzed(t, dumpFile(t, dump), "--top", "1")
@@ -668,7 +668,8 @@ func TestAnalyzePhases(t *testing.T) {
 	if code != exitUsage || !strings.Contains(errOut, "write phases") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
-	// The mistake is reported before the dump is read; this dump is unreadable.
+	// The wrong value of --phases is reported before the dump is read, which
+	// would fail as well.
 	for _, file := range []string{dir, filepath.Join(dir, "none", "phases.json")} {
 		code, _, errOut = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file)
 		if code != exitUsage || !strings.Contains(errOut, "write phases") {

@@ -51,7 +51,7 @@ func TestCostIncludesSharedObjects(t *testing.T) {
 			boxes = append(boxes, h.New(box, hproftest.Fields{"screen": s}))
 		}
 		if r.IntN(3) == 0 {
-			// Another object also holds one of them.
+			// One of the images is also held by another object.
 			h.Hold("com.shop.Cache", "images", images[0])
 		}
 		h.Hold("com.shop.Registry", "all", h.ArrayList(boxes...).Ref)

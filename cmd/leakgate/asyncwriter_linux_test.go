@@ -87,7 +87,7 @@ func TestUnreadStderrBlocksNothing(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 			began := time.Now()
-			_ = cmd.Wait() // the exit code depends on the reader
+			_ = cmd.Wait() // the reader may have exited, so any exit code is accepted
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("the program ended %v after Ctrl-C", took)
 			}

@@ -230,8 +230,8 @@ func TestQuietAndVerbose(t *testing.T) {
 	}
 }
 
-// A flag with one value that is given twice is rejected, wherever the two
-// occur; lists and switches may be repeated.
+// A flag that takes one value must not be given twice, at any position; lists
+// and switches may be repeated.
 func TestFlagGivenTwice(t *testing.T) {
 	for name, args := range map[string][]string{
 		"a string": {"diagnose", "--process", "com.a", "--process", "com.b"},

@@ -314,7 +314,8 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 	}
 }
 
-// On a user build a debuggable app is read with run-as, and dumped.
+// On a user build, a debuggable app is read with run-as, and its heap is
+// dumped.
 func TestDiagnoseADebuggableApp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes ten seconds")
@@ -350,8 +351,8 @@ func TestDiagnoseADebuggableApp(t *testing.T) {
 	assertNothingLeft(t, r)
 }
 
-// A released build is not debuggable: everything available is reported, and a
-// requested dump that is missing is a failure.
+// A released build is not debuggable: the diagnosis reports everything that is
+// available, and fails if a requested heap dump is missing.
 func TestDiagnoseAReleasedApp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes ten seconds")

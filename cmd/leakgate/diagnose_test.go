@@ -96,8 +96,8 @@ func TestDiagnoseReportsLeftovers(t *testing.T) {
 	}
 }
 
-// Ctrl-C between the two readings: the output of the first reading is complete,
-// and its directory is printed.
+// If Ctrl-C is pressed between the two readings, the output of the first
+// reading is complete, and its directory is printed.
 func TestDiagnoseInterruptedBetweenReadings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "now")
 	var env []string

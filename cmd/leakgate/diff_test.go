@@ -97,7 +97,7 @@ func TestDiffJSON(t *testing.T) {
 }
 
 // checkShape expects the keys of a pattern, with values of the same types. A
-// list must have an element, and each is checked.
+// list must have at least one element, and each element is checked.
 func checkShape(t *testing.T, at string, got, want any) {
 	t.Helper()
 	if fmt.Sprintf("%T", got) != fmt.Sprintf("%T", want) {
@@ -121,7 +121,8 @@ func checkShape(t *testing.T, at string, got, want any) {
 	}
 }
 
-// The page about the format names every field that analyze does not have.
+// The page about the format of diff names every field that analyze does not
+// have.
 func TestDiffPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/diff.md")
 	if err != nil {

@@ -89,7 +89,7 @@ func analyzed(t *testing.T, args ...string) findings {
 	return r
 }
 
-// lookedUp does the same for the command `objects`.
+// lookedUp returns the output of the command `objects`.
 func lookedUp(t *testing.T, args ...string) analysis.Objects {
 	t.Helper()
 	var list analysis.Objects
@@ -280,8 +280,8 @@ func writtenDump(t testing.TB, write func(io.Writer) *hproftest.Writer) string {
 	return path
 }
 
-// If a command that reads several dumps is interrupted, it does not work on the
-// next one.
+// If a command that reads several dumps is interrupted, it does not start on
+// the next dump.
 func TestInterruptBeforeNextDump(t *testing.T) {
 	path := chainFile(t, 10)
 	ctx, cancel := context.WithCancel(t.Context())

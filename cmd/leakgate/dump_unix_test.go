@@ -290,8 +290,8 @@ func TestAnalyzeFIFO(t *testing.T) {
 	}
 }
 
-// One file has no read permission; in the other case, the temporary directory
-// is missing.
+// In one case the file has no read permission; in the other case the temporary
+// directory is missing.
 func TestAnalyzeNotPermitted(t *testing.T) {
 	exe, err := build()
 	if err != nil {
@@ -369,7 +369,7 @@ func TestAnalyzeIntoAClosedPipe(t *testing.T) {
 func TestAnalyzeOntoAFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("no /dev/full here") // only Linux has it
+		t.Skip("no /dev/full here") // only Linux has /dev/full
 	}
 	defer full.Close()
 	other := recorded.Path(t, "hprof", "hprof-64.bin")

@@ -13,9 +13,9 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// pictured writes three dumps. Each has two more closed screens than the one
-// before, each of which holds a picture of the given number of bytes. It
-// returns the value of --dump.
+// pictured writes three dumps. Each dump has two more closed screens than the
+// previous dump, and each screen holds a picture of the given number of bytes.
+// It returns the value of --dump.
 func pictured(t *testing.T, dir, name string, picture int) string {
 	t.Helper()
 	var files []string

@@ -24,8 +24,8 @@ func TestGateByDumpsInGitLab(t *testing.T) {
 	}
 }
 
-// A job for a pull request does not update the baseline, even if the number is
-// unknown.
+// A job for a pull request does not update the baseline, even if the number of
+// the pull request is unknown.
 func TestBaselineOfAnUnknownPullRequest(t *testing.T) {
 	dir := inFolder(t)
 	h, g := heapsOf(t, dir), newHub(t)

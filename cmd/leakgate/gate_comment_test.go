@@ -143,7 +143,7 @@ func TestCommentAfterTheBaseMoved(t *testing.T) {
 		dumps := heapsOf(t, dir)
 		h := newHub(t)
 		h.request(dumps.base)
-		moved := h.pull.headSHA // adds the line; it is now on the base branch
+		moved := h.pull.headSHA // the commit that adds the line, now on the base branch
 		git(t, ".", "checkout", h.pull.baseSHA)
 		git(t, ".", "commit", "--allow-empty", "-m", "something else")
 		h.pull.headSHA = git(t, ".", "rev-parse", "HEAD")
@@ -477,8 +477,8 @@ func poison(v any, name string) any {
 }
 
 // The workflow that posts what the run of a fork has uploaded is not controlled
-// by the artifact: no content of the artifact can choose where the comment goes
-// or what the comment does there.
+// by the artifact: the content of the artifact cannot determine where the
+// comment is posted or what effect it has.
 func TestCommentOfAFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)

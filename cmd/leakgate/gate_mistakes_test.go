@@ -10,7 +10,7 @@ import (
 )
 
 // These are command lines of somebody who does not know the commands yet. Each
-// results in an error with advice, and none in a verdict.
+// command line results in an error with advice, not in a verdict.
 func TestGateRejectsWrongCommandLines(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1, "WishActivity": 2})

@@ -341,8 +341,8 @@ func TestGateStoreArtifact(t *testing.T) {
 				t.Errorf("only one artifact (%s): exit %d\n%s%s", name, code, out, errOut)
 			}
 		}
-		// A workflow that names no baseline uses the artifact; without a token
-		// it has no baseline.
+		// A workflow without a setting for the baseline uses the artifact;
+		// without a token it has no baseline.
 		hub.artifacts = []hubArtifact{good}
 		if code, out, errOut := hub.typed(pull, "gate", "--dump", h.worse); code != 1 ||
 			!strings.Contains(out, "1 new leak") {

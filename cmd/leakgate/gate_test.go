@@ -41,8 +41,8 @@ func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time
 	return dump
 }
 
-// takings counts the series of dumps: each series gets a different minute of
-// the first day of a synctest bubble.
+// takings is the number of series of dumps so far. Each series is dated in a
+// different minute of the first day of a synctest bubble.
 var takings int
 
 // looped writes three dumps, one after each loop, and returns the value of
@@ -66,7 +66,8 @@ func looped(t testing.TB, dir, name string, apart bool, perLoop map[string]int) 
 	return "com.shop=" + strings.Join(files, ",")
 }
 
-// inFolder makes a new directory the current one for a test, and returns it.
+// inFolder makes a new directory the current directory for a test, and returns
+// its path.
 func inFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
