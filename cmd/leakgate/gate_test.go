@@ -41,8 +41,8 @@ func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time
 	return dump
 }
 
-// takings is the number of series of dumps so far. Each series is dated in a
-// different minute of the first day of a synctest bubble.
+// takings is the number of series of dumps so far. The times of the dumps
+// depend on it, so they differ between series.
 var takings int
 
 // looped writes three dumps, one after each loop, and returns the value of
