@@ -298,8 +298,8 @@ func TestWithoutSize(t *testing.T) {
 	}
 }
 
-// TestOwnCollections reads a platform's collections of each shape that Java's
-// collections do not have.
+// TestOwnCollections reads collections of platforms, in each shape that Java's
+// own collections do not have.
 func TestOwnCollections(t *testing.T) {
 	type m = trace.Member
 	s := newScene(hproftest.Java(1))

@@ -158,8 +158,8 @@ func TestLongChain(t *testing.T) {
 	}
 }
 
-// TestCutTree checks that objects below the maximum depth count at the branch
-// where the tree is truncated.
+// TestCutTree checks that objects below the maximum depth are counted at the
+// branch where the tree is truncated.
 func TestCutTree(t *testing.T) {
 	h := hproftest.Java(1)
 	a, b := h.Declare("a.A", nil, "object next"), h.Declare("a.B", nil, "object next")

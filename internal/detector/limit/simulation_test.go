@@ -83,8 +83,8 @@ func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 		pause = 30 + (javaPause-30)*rng.Float64()
 	}
 	const limit = 100000 << 10
-	// No collection in these processes frees more than this; half of the phones
-	// report this amount.
+	// No collection in these processes frees more than three tenths of the
+	// limit. Half of the phones report that amount, the others report 0.
 	garbage := int64(seed%2) * limit * 3 / 10
 	w := new(Watch)
 	var out []Warning
