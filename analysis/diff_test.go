@@ -285,8 +285,9 @@ func countByHand(t testing.TB, dump []byte) counted {
 	return c
 }
 
-// addToPath adds an object to its path: all objects whose removal would free
-// it, those that would free the most first.
+// addToPath adds an object to its path. The path consists of the objects whose
+// removal would free the object, starting with the one that would free the
+// most.
 func (c *counted) addToPath(g *hproftest.Graph, id hprof.ID, lost map[hprof.ID]map[hprof.ID]bool) {
 	var above []hprof.ID
 	for other := range lost {
@@ -377,8 +378,8 @@ func checkPath(t *testing.T, p PathChange, base, head *counted) {
 	}
 }
 
-// checkMostGrown checks that the largest growth is on a reported path, unless
-// what is below it is reported instead.
+// checkMostGrown checks that the largest growth is on a reported path. A diff
+// may report no growth if the largest is less than 2*noise bytes.
 func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 	t.Helper()
 	most := int64(0)
@@ -514,8 +515,8 @@ func TestDiffOfApp(t *testing.T) {
 	}
 }
 
-// An incomplete dump may lack what identifies it as a dump of Android; such a
-// gap is not a difference.
+// An incomplete dump may lack the data that identifies it as a dump of Android;
+// this does not count as a difference.
 func TestDiffOfIncompleteDumps(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	file, _, err := h.Dump(hproftest.Form{})

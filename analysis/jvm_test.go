@@ -242,8 +242,9 @@ func (d jvmDump) checkAccumulation(t *testing.T, k jvmtest.Leak, iterations int)
 	}
 }
 
-// checkNoWarning checks that there is no warning, except one: the live objects
-// that a JVM dumps may reference archived objects, which the JVM omits.
+// checkNoWarning checks that there is no warning, except for one that is
+// allowed: the live objects that a JVM dumps may reference archived objects,
+// which the JVM omits.
 func checkNoWarning(t *testing.T, r *analysis.Report) {
 	t.Helper()
 	for _, w := range r.Warnings {

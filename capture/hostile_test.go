@@ -95,8 +95,8 @@ func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	}
 	for name, pid := range pids {
 		seen := slices.ContainsFunc(found.Processes, func(p Process) bool {
-			// If several processes have this name, the oldest is found. It may
-			// be the child of another test run.
+			// If several processes have this name, the oldest is found. This
+			// process may be the child of another test run.
 			return p.Name == name && (p.PID == pid || p.Start <= startOf(t, pid) && p.Start == startOf(t, p.PID))
 		})
 		if seen != validName([]byte(name)) {

@@ -23,10 +23,10 @@ func (c *Client) Version(ctx context.Context) (int, error) {
 	return int(v), nil
 }
 
-// Stat describes a file on the device. With the feature stat_v2 it follows
-// symbolic links; without it, it describes the link itself. The error for a
-// missing file is fs.ErrNotExist; without stat_v2, so is the error for a file
-// to which access is denied.
+// Stat describes a file on the device. With the feature stat_v2, Stat follows
+// symbolic links; without stat_v2, it describes the link itself. The error for
+// a missing file is fs.ErrNotExist; without stat_v2, a file to which access is
+// denied causes the same error.
 func (d *Device) Stat(ctx context.Context, path string) (fileInfo, error) {
 	info, err := d.statOnce(ctx, path)
 	if err != nil {

@@ -196,8 +196,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// sameLines compares outputs whose streams were mixed. It allows for eval,
-// which changes the beginning of the shell's own messages.
+// sameLines compares outputs whose streams were mixed. The comparison allows
+// for eval, which changes the beginning of the shell's own messages.
 func sameLines(got, want string) bool {
 	split := func(s string) []string {
 		lines := strings.Split(s, "\n")

@@ -35,8 +35,8 @@ type place struct {
 
 // places makes every address unique: the state stored for an address lasts as
 // long as the process, and a ctxMutex used by a test outside a bubble would
-// stop the clock of every bubble. No other test uses the ports from here to
-// 1024.
+// stop the clock of every bubble. No other test uses the ports from firstPlace
+// to 1024.
 var places atomic.Int32
 
 const firstPlace = 100

@@ -354,8 +354,8 @@ func checkSchemas(t *testing.T, diff string, runs ...string) {
 	}
 }
 
-// For two run directories the dumps of one process are compared: those taken at
-// the end of the run, or else the last ones.
+// If two run directories are given, the dumps of one process are compared: the
+// dumps taken at the end of each run or, if there are none, the last dumps.
 func TestDiffRuns(t *testing.T) {
 	_, paths := series(t, 5, 10, 20)
 	_, want, _ := ran(t, "diff", "--json", paths[0], paths[2])

@@ -31,7 +31,8 @@ func ended(t *testing.T, dir string, started time.Time, change func(*record.Run)
 	}
 }
 
-// These are cases in which the gate might return a wrong verdict, or none.
+// These are cases in which the gate might return a wrong verdict, or no
+// verdict.
 func TestGateEdgeCases(t *testing.T) {
 	inFolder(t)
 	now := time.Now().UTC().Truncate(time.Second)
