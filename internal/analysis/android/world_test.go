@@ -88,7 +88,8 @@ func (w *world) dump(tb testing.TB) []byte {
 	return w.buf.Bytes()
 }
 
-// bytes returns the values of fields: i are ints, l longs, b bytes, o objects.
+// bytes encodes the values of fields. Each letter of kinds is the type of one
+// value: i for int, l for long, b for byte, o for object.
 func (w *world) bytes(kinds string, values ...uint64) (b []byte) {
 	for i, k := range kinds {
 		switch k {

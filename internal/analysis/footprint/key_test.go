@@ -6,7 +6,7 @@ import (
 )
 
 // TestWithoutNumbers checks that names of the same thing in two runs become
-// equal, and that names that a programmer made different stay different.
+// equal, and that deliberately different names stay different.
 func TestWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	same := [][]string{

@@ -173,7 +173,7 @@ func TestBss(t *testing.T) {
 }
 
 // A snapshot with addresses and a snapshot without addresses are compared by
-// what both contain.
+// the information that both contain.
 func TestAddressesOnOneSide(t *testing.T) {
 	list := []Mapping{testMapping("/a.so", 10, 0), testMapping(bssName, 5, 0)}
 	with, without := mapOf(inOrder(0x1000, slices.Clone(list)...)...), mapOf(list...)
@@ -195,7 +195,8 @@ var mappingNames = []string{
 	"/dmabuf:", "\x1b%d",
 }
 
-// randomMappings creates a memory map: some libraries with their .bss.
+// randomMappings creates a random memory map in which some libraries have a
+// .bss.
 func randomMappings(rng *rand.Rand) (units []mappingUnit) {
 	for i := range 1 + rng.IntN(60) {
 		name := mappingNames[rng.IntN(len(mappingNames))]

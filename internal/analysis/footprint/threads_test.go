@@ -333,8 +333,8 @@ func checkThreads(t *testing.T, g ThreadGrowth, before, after int) {
 	}
 }
 
-// Names that may all be parts of each other do not take longer than other
-// names.
+// Comparing names that may all be parts of each other takes no longer than
+// comparing other names.
 func TestHostileThreadNames(t *testing.T) {
 	var r ThreadReading
 	for i := range maxThreads + 10 {

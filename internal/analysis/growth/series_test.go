@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// classOf is the path to the static fields of a class of an app: through the
-// list of its class loader, as in HotSpot.
+// classOf is the path to the static fields of a class of an app. As in HotSpot,
+// it leads through the list of the class loader.
 const classOf = "THREAD_OBJECT java.lang.Thread > contextClassLoader dalvik.system.PathClassLoader > classes " +
 	"java.util.ArrayList > [x] class "
 
@@ -57,8 +57,8 @@ func TestPlaces(t *testing.T) {
 		"set": {1, 3, func(h *hproftest.Heap, d int) {
 			h.Hold("a.Cache", "all", h.HashSet(objects(h, "a.Item", times(1)(d), nil)...))
 		}, classOf + "a.Cache > all java.util.HashSet\n  [x] a.Item [3 4 5]\n"},
-		// The same objects are already in the list, so the internals of the
-		// second collection grow.
+		// The list already holds the elements of the map, so the growing nodes
+		// are the internals of the map.
 		"same elements in a list and a map": {1, 3, func(h *hproftest.Heap, d int) {
 			list := objects(h, "a.Item", times(1)(d), nil)
 			first := h.ArrayList(list...).Ref
@@ -410,7 +410,7 @@ func damaged(t *testing.T, dump []byte) (*heap.Graph, *heap.Outbound) {
 	return g, b
 }
 
-// A reference is ignored only in builds that have it.
+// A reference is ignored only for builds in which it exists.
 func TestIgnored(t *testing.T) {
 	has := func(b trace.Build, field string) bool {
 		return slices.ContainsFunc(Ignored(b), func(m trace.Matcher) bool { return m.Name == field && m.Ignored })

@@ -113,7 +113,7 @@ func word(s PathEdge) string {
 }
 
 // randomHeap returns a heap of random links, with a list, arrays, runs and
-// low-priority references. Each dump adds objects to it.
+// low-priority references. Each dump adds objects to the heap.
 func randomHeap(seed uint64, dumps int) *hproftest.Heap {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	h := hproftest.Java(seed)

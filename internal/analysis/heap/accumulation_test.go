@@ -786,8 +786,8 @@ func TestAccumulationsEnd(t *testing.T) {
 // BenchmarkAccumulations finds one accumulation among a million objects. Limits
 // relative to the time of Load: 1 % if little accumulates and 10 % if
 // everything does (measured: below 0.1 %, and 20 of Load's 240 ns per object);
-// 25 % if every second object is a GC root (measured: 35 to 50 ns). None of
-// them allocates per object.
+// 25 % if every second object is a GC root (measured: 35 to 50 ns). No
+// benchmark allocates per object.
 func BenchmarkAccumulations(b *testing.B) {
 	const objects = 1_000_000
 	for name, dump := range map[string][]byte{

@@ -46,8 +46,8 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// TestSetShared sets bits of the same words from several goroutines: each bit
-// is new to exactly one of them.
+// TestSetShared sets bits of the same words from several goroutines: for each
+// bit, exactly one of the calls must report that it is new.
 func TestSetShared(t *testing.T) {
 	const n, goroutines = 5000, 4
 	b, err := newBitset(&arena{}, n)

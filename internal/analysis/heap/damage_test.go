@@ -93,7 +93,7 @@ func TestTruncated(t *testing.T) {
 
 // TestPartial corrupts one record of a long dump. Without Partial, Load reports
 // the position of the damage; with Partial, it loads everything except the rest
-// of that part of the file.
+// of the damaged part of the file.
 func TestPartial(t *testing.T) {
 	const objects = 30_000
 	w := newScribe(4)
@@ -247,8 +247,8 @@ func readAll(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// harm damages a dump in the ways in which storage, transports and editors do:
-// every 4 bytes of edits encode a position, an operation and a value.
+// harm damages a dump as storage, transports and editors may do. Every 4 bytes
+// of edits encode a position, an operation and a value.
 func harm(dump, edits []byte) []byte {
 	const header = len(hprof.Format103) + 1 + 12
 	dump = slices.Clone(dump)

@@ -64,7 +64,8 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 	for i, o := range a.objects {
 		n, _ := g.Find(o.id)
 		want := all[i] && !without[i]
-		// Only the leaf itself is reachable only through a requested leaf.
+		// No object except the leaf itself is reachable only through a
+		// requested leaf.
 		if got := held.Has(n); got != want && !(is(i) && len(a.follow(o)) == 0) {
 			return fmt.Errorf("got %#x held: %t", o.id, got)
 		}
@@ -73,8 +74,8 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 }
 
 // TestCostByBruteForce compares the cost of random sets with the bytes that
-// become unreachable when the sets are removed. It does so twice: using sweeps
-// only, and following references one by one.
+// become unreachable when the sets are removed. The cost is computed both with
+// sweeps only and by following references one by one.
 func TestCostByBruteForce(t *testing.T) {
 	graphs := uint64(10_000)
 	if racing {
@@ -106,9 +107,10 @@ func TestCostByBruteForce(t *testing.T) {
 	}
 }
 
-// TestSharesByBruteForce compares the shares of sets with brute force, which
-// finds the objects that become unreachable when all sets are removed but not
-// when any single set is, and counts them for each set that leads to them.
+// TestSharesByBruteForce compares the shares of sets with the results of brute
+// force. Brute force finds the objects that become unreachable when all sets
+// are removed, but not when any single set is removed, and counts each object
+// for every set that leads to it.
 func TestSharesByBruteForce(t *testing.T) {
 	shared, graphs := 0, uint64(1600)
 	if racing {

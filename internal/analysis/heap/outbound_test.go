@@ -114,8 +114,8 @@ func (a *answer) askLocation(g *heap.Graph, l *heap.Locations, o *object) error 
 		body = slices.Clone(whole.Body)
 		return nil
 	})
-	// If two records have the same ID, the last one counts; it also comes last
-	// here, because there is a single chunk.
+	// If two records have the same ID, the last one counts. Read also visits
+	// that record last, because the dump is a single chunk.
 	if err != nil || !slices.Equal(r.Body, body) {
 		return fmt.Errorf("got body %x, want %x: %w", r.Body, body, err)
 	}

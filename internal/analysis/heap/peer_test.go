@@ -40,10 +40,11 @@ var madeDumps = []struct {
 	{"direct", []string{"-XX:-UseCompressedOops"}},
 }
 
-// TestPeer compares the trees of JVM dumps with hprof-analyzer's. A textbook
-// tree links the two: under the engine's rules it agrees with the engine, and
-// under the peer's rules it agrees with the peer, object by object and class by
-// class. So the rules are the only difference between the tools.
+// TestPeer compares the trees of JVM dumps with hprof-analyzer's. A dominator
+// tree from a textbook algorithm links the two tools. It agrees with the engine
+// under the engine's rules, and with the peer under the peer's rules, object by
+// object and class by class. So the rules are the only difference between the
+// tools.
 func TestPeer(t *testing.T) {
 	if !recorded.Long() {
 		t.Skip("this test may build hprof-analyzer; set LEAKGATE_E2E=long to run it")
@@ -211,8 +212,8 @@ func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 // peerAnswer is the result of hprof-analyzer for a dump.
 type peerAnswer struct {
 	// ids, sizes, retained and dominators describe the reachable objects, after
-	// an object 0 that represents the class loader of the boot classes. A
-	// dominator is the object's number plus 2; 1 means that there is none.
+	// an object 0 that represents the boot class loader. A dominator is the
+	// object's number plus 2; 1 means that there is none.
 	ids, sizes, retained, dominators []int64
 	rows                             []peerRow
 }
@@ -395,8 +396,8 @@ func (t *ruledTree) byClass() (list []peerRow) {
 	rows := map[rowKey]*peerRow{}
 	for k := range retained {
 		// The objects for int.class and similar types are instances of
-		// java.lang.Class in the dump, not classes: they share a row with the
-		// classes, but are ignored as ancestors.
+		// java.lang.Class in the dump, not classes. These objects share a row
+		// with the classes, but are ignored as ancestors.
 		folded := t.fold(k)
 		if rows[folded] == nil {
 			rows[folded] = t.newRow(folded)
@@ -431,9 +432,9 @@ func (p *plain) keyOf(o plainObject) rowKey {
 func (p *plain) classKey(class hprof.ID) rowKey { return p.fold(rowKey{class: class}) }
 
 // fold merges the rows of all classes named java.lang.Class, and the rows of
-// all arrays of a primitive type. The peer recognizes those classes by their
-// names as HotSpot writes them; the hprof agent writes byte[] instead, which
-// has a row of its own, without objects.
+// all arrays of a primitive type. The peer recognizes these classes by the
+// names that HotSpot writes. The hprof agent writes byte[] instead, which has a
+// separate row without objects.
 func (p *plain) fold(k rowKey) rowKey {
 	if p.primitiveArray(k.class) || p.written[k.class] == "java/lang/Class" {
 		return rowKey{name: p.names[k.class]}
@@ -441,10 +442,9 @@ func (p *plain) fold(k rowKey) rowKey {
 	return k
 }
 
-// newRow returns a row without objects. MAT creates an object for the loader of
-// the boot classes, which is not in any dump and references nothing; the peer
-// does the same if the name of the loader's class is written as HotSpot writes
-// it.
+// newRow returns a row without objects. MAT creates an object for the boot
+// class loader, which is not in any dump and references nothing. The peer does
+// the same if the name of the loader's class is written as HotSpot writes it.
 func (t *ruledTree) newRow(k rowKey) *peerRow {
 	r := &peerRow{Class: cmp.Or(k.name, t.names[k.class])}
 	if c := t.classes[k.class]; c != nil {

@@ -48,7 +48,7 @@ type plainEdge struct {
 	kind edgeKind
 }
 
-// edgeKind is the kind of place where a reference is recorded.
+// edgeKind says where in a dump a reference is recorded.
 type edgeKind uint8
 
 const (
@@ -71,8 +71,8 @@ type rules struct {
 	// padding, as computed by Eclipse MAT. Otherwise sizes are as declared in
 	// the dump.
 	layout bool
-	// If referents or records is true, the references of this kind are
-	// followed.
+	// If referents is true, references of the kind byReferent are followed; if
+	// records is true, those of the kind byRecord.
 	referents, records bool
 	// If frames is true, an object that a frame holds is referenced by its
 	// thread. Otherwise it is a GC root.
@@ -499,9 +499,9 @@ func (p *plain) instanceSize(class hprof.ID, reference int64) int64 {
 
 func align(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// referenceSize returns the size of a reference in the JVM. It is 4 bytes if
-// IDs have 8 bytes and an array begins before the end that the preceding array
-// would have with 8-byte references.
+// referenceSize returns the size of a reference in the JVM. The size is 4 bytes
+// if IDs have 8 bytes and some array begins before the preceding array would
+// end if references took 8 bytes.
 func (p *plain) referenceSize() int64 {
 	if p.idSize == 4 {
 		return 4

@@ -187,9 +187,9 @@ func (d *dice) make() *object {
 	return d.instance(d.own[d.IntN(len(d.own))])
 }
 
-// wire sets the targets of all references. Most are objects nearby, which
-// creates lists and trees; some are arbitrary objects, null, the object itself,
-// a previous target, or a missing object.
+// wire sets the targets of all references. Most targets are nearby objects,
+// which creates lists and trees. The other targets are arbitrary objects, null,
+// the object itself, a previous target, or a missing object.
 func (d *dice) wire() {
 	d.number()
 	d.instances = map[string][]*object{}

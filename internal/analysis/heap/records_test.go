@@ -383,8 +383,8 @@ func (a *answer) askStatics(g *heap.Graph, c *class) error {
 	return nil
 }
 
-// TestStaleClass reads a dump with a class twice: the static field of the class
-// in use must be found, whichever of the two comes first.
+// TestStaleClass reads a dump that contains a class twice. The static field of
+// the class in use must be found, whichever of the two records comes first.
 func TestStaleClass(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		w := &world{idSize: 8}

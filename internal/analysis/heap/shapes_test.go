@@ -35,7 +35,7 @@ func (s *scribe) class(id hprof.ID, name string, size uint32, fields int) {
 	s.classDump(id, size, fields)
 }
 
-// loaded writes the name of a class, which is outside the heap.
+// loaded writes the name of a class. The records for it are outside the heap.
 func (s *scribe) loaded(id hprof.ID, name string) {
 	s.name++
 	s.String(s.name, name)

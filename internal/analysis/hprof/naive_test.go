@@ -208,8 +208,8 @@ func isSubTag(t byte) bool {
 }
 
 // goesOn reports whether b starts with a heap of undeclared length rather than
-// with top-level records. It assumes top-level records only if 16 of them fit,
-// or as many as there are before the next heap.
+// with top-level records. It assumes top-level records only if 16 of them are
+// valid, or all of those before the next heap if there are fewer.
 func goesOn(b []byte) bool {
 	if len(b) == 0 || !isSubTag(b[0]) {
 		return false

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// place is the position in a file of a value that must be erased, together with
-// the class of its object and the name of its field, or "" if no class declares
+// place is the position of a value that must be erased, with the class of the
+// value's object and the name of its field. The name is "" if no class declares
 // a field there.
 type place struct {
 	at, size    int64
@@ -124,9 +124,10 @@ func (n *naive) classNames() map[hprof.ID]string {
 }
 
 // attack recovers strings from a dump without using its string contents. It
-// looks up each int field of each instance in the dictionary of hashes, and
-// also the value before the spreading of java.util.HashMap, which it inverts
-// with its own code. It returns the strings that it found, with repetitions.
+// looks up the value of each int field of each instance in the dictionary of
+// hashes. It also inverts the spreading of java.util.HashMap with its own code,
+// and looks up the result. It returns the strings that it found, with
+// repetitions.
 func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	n := readNaive(data)
 	loaded, ids := n.classNames(), n.header.IDSize

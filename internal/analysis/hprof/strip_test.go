@@ -202,7 +202,7 @@ func TestStripForms(t *testing.T) {
 }
 
 // There are arrays at the boundaries of the copied pieces, and arrays that are
-// much longer.
+// much longer than a piece.
 func TestStripLong(t *testing.T) {
 	const most = 1 << 20
 	for _, ids := range []int{4, 8} {
@@ -453,8 +453,9 @@ var words = []string{
 // of these words is missing. The leaks of a mixture may differ only if it
 // contains such a case.
 var needWords = []string{
-	// Threads that only their names identify: here, no field through which
-	// Android and LeakCanary reference these threads leads to them.
+	// Threads identified only by their names: in these dumps, the fields
+	// through which Android and LeakCanary usually reference these threads do
+	// not lead to them.
 	"holder/other thread named main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
 	// Leaks that are known only for a different manufacturer or build, whose
 	// name has the same length.
@@ -588,7 +589,8 @@ func TestStripKeepsLeaks(t *testing.T) {
 		if mixes > most {
 			break
 		}
-		// These are a third of the cases, and the cases that need words.
+		// By default, run only a third of the cases, and all cases that need
+		// words.
 		if !mix && i%3 > 0 && !recorded.Long() && !slices.Contains(needWords, c.Name) {
 			continue
 		}
@@ -725,7 +727,8 @@ func forms(text string) [][]byte {
 }
 
 // No string in an array of an Android dump may occur in the stripped dump,
-// except for strings that are part of a name; no part of a picture may occur.
+// except for strings that are part of a name. No part of a picture may occur
+// either.
 func TestStripTakesTexts(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		t.Run(name, func(t *testing.T) {

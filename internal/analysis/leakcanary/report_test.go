@@ -184,7 +184,7 @@ func TestRead(t *testing.T) {
 }
 
 // A report without leaks is a result. A failure, a truncated report or a
-// missing report is not.
+// missing report does not count as a result.
 func TestReadWithoutLeaks(t *testing.T) {
 	clean := (&modelReport{made: 1}).text()
 	for name, input := range map[string]string{

@@ -92,8 +92,8 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestCaps checks the limit of everything that a hostile input could contain in
-// unlimited numbers.
+// TestCaps checks the limits on everything that a hostile input could contain
+// in unlimited numbers.
 func TestCaps(t *testing.T) {
 	most := caps{line: 64, text: 1000, classes: 3, names: 9}
 	for text, want := range map[string]string{

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// wild writes mappings that no compiler writes. They contain few names and few
-// line numbers, which therefore collide: overloads, ranges that overlap, are
-// reversed or have no end, misplaced comments. Their meaning was recorded from
-// R8's retrace; see TestRecorded.
+// wild writes mappings that no compiler writes. Their names and line numbers
+// are few and therefore collide. They contain overloads, ranges that overlap,
+// are reversed or have no end, and misplaced comments. Their meaning was
+// recorded from R8's retrace; see TestRecorded.
 func wild(seed uint64) string {
 	w := &wildWriter{Rand: rand.New(rand.NewPCG(seed, 1))}
 	w.line(`# {"id":"com.android.tools.r8.mapping","version":"%s"}`, w.one("2.2", "2.2", "2.2", "1.0", "2.0"))

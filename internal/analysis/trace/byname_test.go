@@ -15,7 +15,7 @@ import (
 
 // TestByName compares a search by names with the plain one: both must find the
 // same objects. Each path must be as short as the plain one, must not have
-// worse references, and must have names that come first among all such paths.
+// worse references, and the names on it must come first among all such paths.
 func TestByName(t *testing.T) {
 	several := 0
 	for seed := range uint64(seeds) {
