@@ -142,13 +142,13 @@ var claims = []claim{
 		robust:  expected{gate: "leak", leaking: between(10, 180), kind: "java_leak"},
 	},
 	{
-		scenario: "7.1 periodic load and leak: 60 MB each 5 min, 100 MB/h", says: "20 to 30 min",
+		scenario: "7.1 periodic load and leak: 60 MB every 5 min, 100 MB/h", says: "20 to 30 min",
 		length: 8 * hour, models: append(leak(androidsim.Java, 100), androidsim.Periodic(60, 5*time.Minute)),
 		article: expected{gate: "leak", leaking: between(20, 240)},
 		robust:  expected{gate: "leak", leaking: between(10, 180), kind: "java_leak"},
 	},
 	{
-		scenario: "7.1 periodic load and leak: 60 MB each 20 min, 100 MB/h", says: "20 to 30 min",
+		scenario: "7.1 periodic load and leak: 60 MB every 20 min, 100 MB/h", says: "20 to 30 min",
 		length: 8 * hour, models: append(leak(androidsim.Java, 100), androidsim.Periodic(60, 20*time.Minute)),
 		article: expected{gate: "leak", leaking: between(10, 300)},
 		robust:  expected{gate: "leak", leaking: between(10, 180), kind: "java_leak"},
@@ -185,7 +185,7 @@ var claims = []claim{
 		article: never("pass settled"), robust: never("pass settled"),
 	},
 	{
-		scenario: "8.1 periodic load: 60 MB each 5 min", says: "no alarm",
+		scenario: "8.1 periodic load: 60 MB every 5 min", says: "no alarm",
 		length: 8 * hour, models: []androidsim.Model{androidsim.Periodic(60, 5*time.Minute)}, wired: true,
 		article: never("pass settled"), robust: never("pass settled"),
 	},
