@@ -29,8 +29,8 @@ func shopping(gate detector.Gate, leaking ...string) record.Run {
 	}
 }
 
-// A leak that only the sum shows must be reported in full; any other sum takes
-// one line.
+// A leak that is detected only in the sum must be reported in full. Any other
+// sum must take only one line.
 func TestTextOfApps(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  record.Run

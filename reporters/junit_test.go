@@ -199,8 +199,9 @@ func TestJUnitCases(t *testing.T) {
 	}
 }
 
-// If a run uses several kinds of devices, the names must contain the kind. With
-// several devices of one kind, they must not.
+// If a run uses several kinds of devices, the names of the cases must contain
+// the model and the API level. If all devices are of the same kind, the names
+// must not contain either.
 func TestJUnitDevices(t *testing.T) {
 	run := record.Run{
 		Devices: []record.Device{{Device: "S1", Model: "Pixel 8", API: 34}, {Device: "S2", API: 26}},

@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The headline must mention the restarts, and the reason next to it must not
-// repeat them.
+// The headline must mention the restarts. The reason in the next line must not
+// repeat the restarts.
 func TestReasonBesideRestarts(t *testing.T) {
 	deaths := map[string]int{"out_of_memory": 2}
 	for _, c := range []struct {

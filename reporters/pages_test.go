@@ -35,7 +35,7 @@ func dumpOf() analysis.Dump {
 
 // TestReportPages tests every section of the report of a dump with one row more
 // than a list prints. The second report also contains the rows that the first
-// one omits.
+// report omits.
 func TestReportPages(t *testing.T) {
 	full := &analysis.Report{
 		Dump: dumpOf(), Leaks: []analysis.Leak{leakOf(), leakOf()},
@@ -244,8 +244,8 @@ func TestDiffPages(t *testing.T) {
 	golden(t, "diff.golden", b.String())
 }
 
-// TestGrowthPages tests places with their holders: with counts and paths that
-// are short enough to be printed, and with some that are too long.
+// TestGrowthPages tests places with children. Some of the lists of counts and
+// some of the paths are too long to be printed in full.
 func TestGrowthPages(t *testing.T) {
 	static := func(owner, name, class string) analysis.GrowthStep {
 		return analysis.GrowthStep{Kind: "static_field", Owner: owner, Name: name, Class: class}

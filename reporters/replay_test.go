@@ -9,9 +9,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The looks must be printed below their process: for each series the reasons
-// why most looks show nothing, one line for each look that counts, and one for
-// the looks that fire after that.
+// The looks must be printed below their process. For each series, one line
+// counts the looks and lists the reasons why some do not fire. In a sequence of
+// firing looks, the first ones have separate lines, and the later ones share a
+// line. The look that ends the sequence has its own line.
 func TestWriteReplayLooks(t *testing.T) {
 	var out strings.Builder
 	looks := []record.ReplayLook{

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The report must have a line for the main part of the growth and for each
-// jump, and no such line if there is none.
+// The report must have a line for the parts of the growth and a line for each
+// jump. A process without growth or jumps must have no such line.
 func TestTextOfGrowthAndJumps(t *testing.T) {
 	text := func(p record.Process) string {
 		t.Helper()
@@ -45,8 +45,8 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	}
 }
 
-// The report must have a line for warnings about limits and for the limits that
-// could not be read.
+// The report must have a line for each warning about a limit, and for each
+// limit that could not be read.
 func TestTextOfLimits(t *testing.T) {
 	var out strings.Builder
 	p := record.Process{
@@ -164,9 +164,9 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// The report must have a line for results of dumps at marks, missing dumps,
-// leaks in windows, and the reason why the exit code is not 0. Strings from a
-// device or a program must not break these lines.
+// The report must have lines for the results of dumps at marks, for missing
+// dumps and for leaks in windows. It must also print the reason why the exit
+// code is not 0. Strings from a device or a program must not break these lines.
 func TestTextOfMarksAndWindows(t *testing.T) {
 	leak := record.LeakSeries{
 		DumpLeak: record.DumpLeak{Name: "DetailActivity, held by Tracker.sScreens\x1b[2J", Bytes: 50 << 20},

@@ -92,8 +92,8 @@ var plainShapes = []leakShape{
 	}},
 }
 
-// collectionShapes are the collections; Shark shows most of them without
-// their internals.
+// collectionShapes are the collections; Shark shows most of them without their
+// internals.
 var collectionShapes = []leakShape{
 	{"ArrayList", false, func(s *scene, held Ref) Ref { return s.ArrayList(s.String("x"), 0, held).Ref }},
 	{"empty ArrayList", false, func(s *scene, held Ref) Ref {
@@ -458,7 +458,8 @@ func (s *scene) dialog(context, decor, held Ref) Ref {
 		Fields{"mContext": context, "mDecor": decor, "mOnDismissListener": held})
 }
 
-// viewRoot creates a ViewRootImpl. A title of "" means null.
+// viewRoot creates a ViewRootImpl. If title is "", the mTitle of the window
+// stays null.
 func (s *scene) viewRoot(context, view Ref, title string, kind int) Ref {
 	params := s.New(s.Class("android.view.WindowManager$LayoutParams"), Fields{"type": kind})
 	if title != "" {
@@ -617,8 +618,8 @@ var otherShapes = []leakShape{
 	}},
 }
 
-// knownShapes are shapes with a field by which Shark recognizes a library
-// leak on some phones.
+// knownShapes are shapes with a field by which Shark recognizes a library leak
+// on some phones.
 var knownShapes = []leakShape{
 	{"served view", false, func(s *scene, held Ref) Ref {
 		return s.New(s.Class("android.view.inputmethod.InputMethodManager"), Fields{"mNextServedView": held})

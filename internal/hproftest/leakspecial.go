@@ -6,8 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// specialLeak is a heap in which a single rule of leak traces determines the
-// result.
+// specialLeak is a heap whose leak traces depend on a single rule.
 type specialLeak struct {
 	name  string
 	phone Phone
@@ -393,7 +392,7 @@ func (s *scene) chain(n int, end Ref) Ref {
 	return end
 }
 
-// tree creates a tree, one of whose leaves holds a leak.
+// tree creates a tree in which one leaf holds a leak.
 func (s *scene) tree(depth int, leaf Ref) Ref {
 	c := s.class("com.example.Tree", "", "object right", "object left")
 	if depth == 0 {

@@ -50,7 +50,8 @@ type Picture struct {
 }
 
 // rgba returns the pixels in the form in which Android stores ARGB_8888: red,
-// green, blue, alpha. They form uniform areas, as in most pictures in apps.
+// green, blue, alpha. The pixels form areas of one color, as in most pictures
+// in apps.
 func (p Picture) rgba() *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, p.Width, p.Height))
 	for y := range p.Height {

@@ -16,8 +16,8 @@ const (
 	// spaces.
 	highLarge = 0xe0000000
 	highImage = 0xf0000000
-	// largeObject is the size from which a primitive array is a large object
-	// (runtime/gc/heap.h, kMinLargeObjectThreshold).
+	// largeObject is the minimum size of a primitive array that ART allocates
+	// as a large object (runtime/gc/heap.h, kMinLargeObjectThreshold).
 	largeObject = 3 * page
 	page        = 4096
 	align       = 8

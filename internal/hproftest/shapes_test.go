@@ -73,7 +73,8 @@ func TestActivities(t *testing.T) {
 			t.Errorf("wrong content of activity %d", l.Of(a.Ref))
 		}
 	}
-	// Apart from its own objects, only the leak holds the destroyed activity.
+	// Except for the activity's own objects, only the leak must hold the
+	// destroyed activity.
 	without := l.Reachable(l.Of(leak))
 	if without[l.Of(dead)] || without[l.Of(dead.Ref)] || !without[l.Of(alive.Ref)] {
 		t.Errorf("destroyed activity is held by %v", l.holders(dead.Ref))

@@ -14,8 +14,8 @@ import (
 
 // Segmentation determines how a Writer divides the heap into segments.
 type Segmentation struct {
-	// Records and Bytes end a segment when it reaches that size, including its
-	// head; 0 means unlimited.
+	// Records and Bytes limit the size of a segment: it ends when it reaches
+	// that number of records or bytes, including its head. 0 means unlimited.
 	Records, Bytes int
 	// If Fit is true, a new segment begins before a record that would make the
 	// open segment longer than Bytes. Otherwise, the segment ends after such a
@@ -29,8 +29,8 @@ type Segmentation struct {
 }
 
 // ARTSegments returns ART's segmentation: 128 objects or 4 KiB
-// (runtime/hprof/hprof.cc, kMaxObjectsPerSegment, kMaxBytesPerSegment). It is
-// the default of a Writer.
+// (runtime/hprof/hprof.cc, kMaxObjectsPerSegment, kMaxBytesPerSegment). A
+// Writer uses this segmentation by default.
 func ARTSegments() Segmentation { return Segmentation{Records: 128, Bytes: 4096} }
 
 // HotSpotSegments returns HotSpot's segmentation since JDK 9: as many bytes as

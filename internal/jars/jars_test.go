@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestOtherBytes checks that a folder with a file of a different hash is
-// rejected.
+// TestOtherBytes checks that a folder is rejected if one of its files has the
+// wrong hash.
 func TestOtherBytes(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Shark.Installed(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -22,10 +22,10 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// release is the Java release of the class files: the latest one that can be
-// read by ProGuard 6.2, the version in Debian, and that has nest mates (JEP
-// 181). Without nest mates, inner classes would need synthetic methods, which
-// Android's compilers do not generate.
+// release is the Java release of the class files. ProGuard 6.2, the version in
+// Debian, cannot read later releases. Earlier releases do not have nest mates
+// (JEP 181). Without nest mates, inner classes would need synthetic methods,
+// which Android's compilers do not generate.
 const (
 	release      = 11
 	majorVersion = 55
@@ -37,11 +37,11 @@ type build struct {
 	data []byte
 }
 
-// builds maps the inputs of builds to the builds.
+// builds holds the builds of this process by key.
 var builds sync.Map
 
 // built returns the result of a build. It runs the build unless this process or
-// another one has already run it: results are kept in the user's cache;
+// another one has already run it. Results are kept in the user's cache, but
 // failures are not.
 func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	value, _ := builds.LoadOrStore(key, new(build))
@@ -122,8 +122,8 @@ func (j *JDK) Compile(tb testing.TB, s Files) string {
 }
 
 // CompileLibraries compiles Libraries and returns its class path with all
-// dependencies. If the libraries cannot be downloaded, the test ends as with
-// recorded.Missing.
+// dependencies. If the libraries cannot be downloaded, recorded.Missing ends
+// the test.
 func (j *JDK) CompileLibraries(tb testing.TB) (classPath string) {
 	tb.Helper()
 	dir, err := os.UserCacheDir()
@@ -259,9 +259,9 @@ func pack(dir string) ([]byte, error) {
 
 // library returns the API of java.base in the release, as a jar of class files
 // without code, for a tool that cannot read the class files of this JDK. It is
-// created from the file that javac uses for --release. Directories in that file
-// are named after all releases that share their contents, with one letter or
-// digit per release, and its class files have the version of the JDK (OpenJDK
+// created from the file that javac uses for --release. The name of a directory
+// in that file consists of one letter or digit for each release that contains
+// the directory's classes. The class files have the version of the JDK (OpenJDK
 // make/langtools/src/classes/build/tools/symbolgenerator/CreateSymbols.java).
 func (j *JDK) library() ([]byte, error) {
 	return built(stamp(j.api), func() ([]byte, error) {
@@ -286,7 +286,7 @@ func (j *JDK) library() ([]byte, error) {
 
 // className returns the path of a class of java.base in the release.
 func className(path string) (string, bool) {
-	const letter = "B" // 11: after the digits, letters are used
+	const letter = "B" // release 11: 7 to 9 are digits, A is 10
 	releases, path, _ := strings.Cut(path, "/")
 	module, path, _ := strings.Cut(path, "/")
 	name, ok := strings.CutSuffix(path, ".sig")

@@ -1,8 +1,8 @@
 package jvmtest
 
-// DepotMain takes one argument, the kind of threads to start, one per
-// iteration: a DepotCourier is a subclass of Thread, and a DepotDelivery is a
-// task that a plain thread runs. Each of them holds 2 kB.
+// DepotMain starts one thread per iteration. Its argument selects the kind of
+// thread: DepotCourier is a subclass of Thread, and DepotDelivery is a task
+// that a plain thread runs. Each courier or delivery holds 2 kB.
 const (
 	DepotMain     = "com.example.depot.Depot"
 	DepotCourier  = "courier"

@@ -5,10 +5,10 @@
 // Leaks.java contains a class for each kind of leak, and ShopLeaks lists the
 // leaks that must be found in it. Steady.java does the same work without
 // leaking. Depot.java starts threads that never end. Market.java contains six
-// leaks, whose holders Refactorings change. Mall.java contains many leaks at
-// once, and Variants rebuilds it twenty times: the same leaks with other names,
-// numbers and addresses.
+// leaks, and Refactorings changes the objects that hold them. Mall.java
+// contains many leaks at once, and Variants rebuilds it twenty times: the same
+// leaks with other names, numbers and addresses.
 //
-// If this machine lacks a tool, a test that needs the tool ends as package
-// recorded defines.
+// If this machine lacks a tool, recorded.Missing ends each test that needs the
+// tool.
 package jvmtest

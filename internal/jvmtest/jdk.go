@@ -23,8 +23,8 @@ type JDK struct {
 	api string
 }
 
-// New finds the JDK through PATH. If there is no JDK, the test ends as with
-// recorded.Missing.
+// New finds the JDK through PATH. If there is no JDK, recorded.Missing ends the
+// test.
 func New(tb testing.TB) *JDK {
 	tb.Helper()
 	javac, err := filepath.EvalSymlinks(find(tb, "javac"))

@@ -54,9 +54,9 @@ func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main
 	error) {
 	ctx, cancel := context.WithCancel(ctx)
 	all := append([]string{"-Xmx64m"}, small...)
-	// The JVM listens for jcmd from its start. Otherwise jcmd would wake the
-	// JVM with a signal and a file; the signal terminates a JVM that has not
-	// installed its signal handlers yet.
+	// The JVM listens for jcmd from its start. Otherwise jcmd would create a
+	// file and send a signal to the JVM. The signal terminates a JVM that has
+	// not installed its signal handlers yet.
 	all = append(append(all, "-XX:+StartAttachListener"), options...)
 	all = append(append(all, "-cp", jar, main), args...)
 	p := &Process{jdk: j, dir: dir, cancel: cancel, lines: make(chan string)}

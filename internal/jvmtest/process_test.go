@@ -25,7 +25,8 @@ func TestLeaksGrow(t *testing.T) {
 	}
 }
 
-// TestLeaksByName checks that each leak also occurs when it is the only one.
+// TestLeaksByName checks that each leak also occurs when only that leak is
+// selected.
 func TestLeaksByName(t *testing.T) {
 	t.Parallel()
 	j := New(t)
@@ -61,8 +62,8 @@ func TestSteadyDoesNotGrow(t *testing.T) {
 		if strings.HasPrefix(class, "com.example.") && grown != 0 {
 			t.Errorf("number of objects of %[2]s changed by %+[1]d", grown, class)
 		}
-		// The heap of the JVM itself changes slightly, but not with each
-		// iteration.
+		// The number of the JVM's own objects may change slightly, but must not
+		// grow with each iteration.
 		if grown >= iterations {
 			t.Errorf("%+d objects of %s in %d iterations", grown, class, iterations)
 		}

@@ -34,8 +34,8 @@ type Refactoring struct {
 	Changed []string
 	// Made is a class that has more objects after the change, or "".
 	Made string
-	// Reached is a screen to which several paths of equal length lead, and for
-	// which a different path is found first after the change; or "".
+	// Reached is a screen to which several paths of equal length lead, or "".
+	// After the change, a different one of these paths is found first.
 	Reached string
 	// Few marks the changes that a short test run covers.
 	Few bool
@@ -84,9 +84,8 @@ var wishInBus = []string{
 		"EventBus.listeners.add(what -> seen = what); } }",
 }
 
-// Refactorings returns the changes to Market. After some of them, its leaks are
-// the same; after others, there is an additional leak. The first one does not
-// change anything.
+// Refactorings returns the changes to Market. Some changes keep the leaks of
+// Market; others add a leak. The first entry does not change anything.
 func Refactorings() []Refactoring {
 	edit := func(name string, edits ...string) Refactoring { return Refactoring{Name: name, edits: edits} }
 	moves := func(screen, name string, edits ...string) Refactoring {

@@ -21,7 +21,7 @@ type shrinker struct {
 }
 
 // shrinker finds ProGuard through PATH, where Debian's package proguard-cli
-// installs it. If it is missing, the test ends as with recorded.Missing.
+// installs it. If ProGuard is missing, recorded.Missing ends the test.
 func (j *JDK) shrinker(tb testing.TB) *shrinker {
 	tb.Helper()
 	return &shrinker{j, find(tb, "proguard")}
@@ -30,7 +30,7 @@ func (j *JDK) shrinker(tb testing.TB) *shrinker {
 // shrink renames everything in a jar except its main class. It works in a
 // separate directory, and returns the paths of the new jar and of the mapping.
 // Optimization is disabled, because it merges classes and removes fields that
-// are never read, and leaks along with them.
+// are never read. This would also remove leaks.
 func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,
 	err error) {
 	key, err := s.key(dir, jar, main, rules)

@@ -95,8 +95,8 @@ func plans() []plan {
 // objects in a different order, between other objects, at other addresses. The
 // renamed variants were processed by ProGuard. The last two variants combine
 // all of these changes. The builds take half a minute on one core, so tests
-// should share the result. Without ProGuard, the test ends as with
-// recorded.Missing.
+// should share the result. If ProGuard is missing, recorded.Missing ends the
+// test.
 func (j *JDK) Variants(tb testing.TB) []Variant {
 	tb.Helper()
 	return j.variants(tb, plans())

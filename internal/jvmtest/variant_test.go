@@ -167,9 +167,10 @@ func unnumbered(s traits) map[string][]string {
 	return m
 }
 
-// checkRebuilt checks that lambdas and anonymous classes have different
-// numbers: for some classes in each variant, and in at least one variant for
-// every class that may follow inserted code.
+// checkRebuilt checks that the numbers of lambdas and anonymous classes differ
+// in the rebuilt variants. Each variant must have at least three holders with
+// different names. Across the variants, the holder of each class that may
+// follow inserted code must have at least two new names.
 func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	other := map[string]map[string]bool{}
 	for i, v := range variants {

@@ -87,7 +87,7 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 	}
 }
 
-// Package regexp matches patterns without an automaton, with correct results.
+// Patterns for which there is no automaton must be matched by package regexp.
 func TestPatternsWithoutAnAutomaton(t *testing.T) {
 	for _, pattern := range []string{
 		`\bab\b`, `(?m)^b`, "(?:a|b)*a" + strings.Repeat("[ab]", 9), strings.Repeat("ab", maxInstructions),

@@ -7,7 +7,8 @@ import (
 )
 
 // odd lists bytes that a UTF-8 parser would reject or change: invalid
-// sequences, CR, and the code points that replace them internally.
+// sequences, CR, and the code points by which the shell replaces these bytes
+// internally.
 var odd = []string{
 	"\xff", "\x80", "\xc3", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\x80", "\r", "\r\n", "\r\r\n", "a\r\nb", "\n\r",
 	"\xc3\r", "\xff\xfe\r\n", "\ufffd",
@@ -30,7 +31,8 @@ var oddScripts = []string{
 	"for j in 'X' a; do printf '%s|' \"$j\"; done; (printf '%s' 'X'); { printf '%s' 'X'; }",
 }
 
-// dash is also the reference for bytes: it accepts all except NUL.
+// dash is the reference for scripts with arbitrary bytes, because it accepts
+// all bytes except NUL.
 func TestAnyBytes(t *testing.T) {
 	scripts := []string{
 		"echo a\r\necho b", "printf '[%s]' a\r b \r c", "echo \xff; echo a\xffb\xfec", "echo \\\xff \\\r\\\xc3\\\xa9",
@@ -88,8 +90,8 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	}
 }
 
-// A word with any content must be preserved byte for byte wherever a quoted
-// word can be used, and must be equal to itself.
+// A quoted word must be preserved byte for byte, whatever it contains and
+// wherever it is used, and must be equal to itself.
 func FuzzQuotedBytes(f *testing.F) {
 	for _, text := range odd {
 		f.Add(text)

@@ -189,7 +189,7 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// A write error ends the command, as when the connection is lost.
+// A write error must end the command, for example if the connection is lost.
 func TestLostOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

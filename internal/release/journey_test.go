@@ -127,8 +127,8 @@ func zipped(name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// leaky writes the dumps of three loops; in each loop, the given number of
-// instances of each screen leak.
+// leaky writes the dumps of three loops. perLoop is the number of instances of
+// each screen that leak in a loop.
 func leaky(t *testing.T, dir string, hour int, perLoop map[string]int) {
 	t.Helper()
 	for loop := 1; loop <= 3; loop++ {
@@ -235,8 +235,8 @@ func (j *journey) expect(r *runner, verdict string, code int) {
 }
 
 // TestFirstDays uses the program built from this tree to check what the README
-// of examples/prgate promises for the first days, from the action to the
-// comment.
+// of examples/prgate promises for the first days. The test covers everything
+// from the action to the comment.
 func TestFirstDays(t *testing.T) {
 	program, err := os.ReadFile(builtProgram(t))
 	if err != nil {

@@ -109,7 +109,7 @@ func TestShapes(t *testing.T) {
 				case m < 60:
 					return 63 + m - 50
 				}
-				return m // 60 at its start at minute 60
+				return m // 60 MB at the restart in minute 60
 			}},
 	}
 	for name, tt := range tests {

@@ -41,8 +41,8 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestConditions checks how many samples arrive, for what time, and for how
-// many processes.
+// TestConditions checks the number of samples, the duration and the number of
+// restarts under several conditions.
 func TestConditions(t *testing.T) {
 	lost := func() float64 { return 0 }
 	tests := map[string]struct {

@@ -59,8 +59,8 @@ type Base struct {
 	Rate float64 `json:"rate"`
 }
 
-// Whatever its values are, JSON written by encoding/json must be valid; a
-// document that lacks a field, or has a field of a different type, must not be.
+// JSON written by encoding/json must be valid for any values of the fields. A
+// document must be invalid if a field is missing or has a different type.
 func TestOf(t *testing.T) {
 	text, err := Of("test", reflect.TypeFor[sample]())
 	if err != nil {

@@ -14,8 +14,8 @@ type Mode string
 
 // Android uses all of AndroidReferenceMatchers, the inspectors and the metadata
 // for Android. JVM is for dumps without android.os.Build, on which the Android
-// mode fails: it uses the matchers for references, the FinalizerWatchdogDaemon
-// and the thread main, the inspectors of the JDK, and no metadata.
+// mode fails. It uses the inspectors of the JDK, no metadata, and only the
+// matchers for references, the FinalizerWatchdogDaemon and the thread main.
 const (
 	Android Mode = "android"
 	JVM     Mode = "jvm"

@@ -7,8 +7,8 @@
 //
 // The version is jars.Shark.Version, from Maven Central. It requires java and
 // javac and, for the first run, mvn and network access; the result is kept in
-// the user's cache. If something is missing, the test ends as with
-// recorded.Missing.
+// the user's cache. If one of these requirements is missing, recorded.Missing
+// ends the test.
 //
 // One JVM processes all requests of a call, because starting it takes longer
 // than analyzing a small dump. If Shark and leakgate differ, either may be
@@ -35,8 +35,8 @@ type Shark struct {
 	java, javac, cache, classPath string
 }
 
-// New finds Shark or downloads it. If neither is possible, the test ends as
-// with recorded.Missing.
+// New finds Shark or downloads it. If neither is possible, recorded.Missing
+// ends the test.
 func New(tb testing.TB) *Shark {
 	tb.Helper()
 	s := &Shark{}

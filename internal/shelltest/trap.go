@@ -27,7 +27,7 @@ func Shells(t testing.TB) [][]string {
 		if err != nil {
 			continue
 		}
-		// sh is often the same as one of the others.
+		// sh is often a link to one of the other shells.
 		if real, err := filepath.EvalSymlinks(path); err == nil && words[0] == "sh" &&
 			filepath.Base(real) != "busybox" {
 			path = real

@@ -321,7 +321,7 @@ func (r *reader) fieldList(list *ast.FieldList) string {
 func (r *reader) text(e ast.Expr) string {
 	var b strings.Builder
 	if err := printer.Fprint(&b, r.files, e); err != nil {
-		return err.Error() // only for a node that no parser produces
+		return err.Error() // occurs only for a node that the parser never produces
 	}
 	return strings.Join(strings.Fields(b.String()), " ")
 }

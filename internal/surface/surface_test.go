@@ -56,7 +56,8 @@ func TestAPI(t *testing.T) {
 }
 
 // TestTypeNames checks that a type name has one meaning in the whole product.
-// Instruments may name their types after what they imitate.
+// Packages that only tests use are exempt: a fake may have the same type names
+// as the package that it imitates.
 func TestTypeNames(t *testing.T) {
 	packages, err := Read(os.DirFS(filepath.Join("..", "..")), module)
 	if err != nil {

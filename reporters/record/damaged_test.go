@@ -12,8 +12,8 @@ import (
 )
 
 // Unreadable lines must be reported with their numbers, and every other line
-// must be delivered. The result is compared with that for the same file without
-// the unreadable lines.
+// must be delivered. The expected result is that of the same file without the
+// unreadable lines.
 func TestReadSamplesDamagedLines(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -61,8 +61,9 @@ func TestReadSamplesDamagedLines(t *testing.T) {
 	}
 }
 
-// A last line without a line end counts as one that was being written when the
-// run was killed, however long the line is. An endless line is an error.
+// A last line without a line end must be skipped with a warning, however long
+// it is, because the run was killed while writing it. An endless line is an
+// error.
 func TestReadSamplesEndsOfDamage(t *testing.T) {
 	header := `{"schema":"leakgate.samples/1"}` + "\n" + `{"t_s":1}` + "\n"
 	none := Lines{Damaged: func(line int, why error) { t.Errorf("line %d: %v", line, why) }}
@@ -90,8 +91,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
 
-// Whatever a file contains, reading it with a Damaged function must deliver at
-// least all lines that are delivered without one, and must deliver no line
+// For any file, a reader with a Damaged function must receive at least all
+// lines that a reader without this function receives. No line may be delivered
 // twice.
 func FuzzReadDamagedSamples(f *testing.F) {
 	f.Add([]byte(`{"schema":"leakgate.samples/1"}` + "\nx\n" + `{"t_s":1,"event":"mark"}` + "\n\n" +

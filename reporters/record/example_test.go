@@ -39,8 +39,8 @@ func ExampleReadSamples() {
 	// [line 4 of samples.ndjson is truncated, skipped] <nil>
 }
 
-// Any program can read a run directory. A gate only compares values with
-// constants.
+// Any program can read a run directory. A gate only has to compare the values
+// of run.json with the constants of the package.
 func ExampleReadRun() {
 	dir, err := os.MkdirTemp("", "run")
 	if err != nil {

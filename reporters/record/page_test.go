@@ -62,7 +62,7 @@ func TestRunPage(t *testing.T) {
 		case Event, Sample: // nested fields are in another section
 			names = ownNames(reflect.TypeOf(c.of))
 		}
-		delete(names, "schema") // documented by its value
+		delete(names, "schema") // the page documents its value
 		for name := range names {
 			if !strings.Contains(c.text, "`"+name+"`") && !strings.Contains(c.text, "`"+name+"[]`") &&
 				!strings.Contains(c.text, `"`+name+`":`) {

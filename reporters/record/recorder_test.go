@@ -201,7 +201,7 @@ func TestRunRoundTrip(t *testing.T) {
 		Schema: RunSchema, Stopped: "duration",
 		Processes: []Process{{Process: "com.x", Gate: detector.Pass, Rate: new(1.5), RateInterval: []float64{1, 2}}},
 	}
-	for range 2 { // the second replaces the first
+	for range 2 { // the second file replaces the first
 		if err := WriteRun(dir, want); err != nil {
 			t.Fatal(err)
 		}

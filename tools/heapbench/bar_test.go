@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// measured returns the full plan with two Android dumps. Every row has three
-// equal figures. The times and the memory of leakgate equal those of its peers,
-// multiplied by factor.
+// measured returns the full plan with two Android dumps. Each row has the
+// figures of three rounds. The times and the memory of leakgate equal those of
+// its peers, multiplied by factor.
 func measured(t *testing.T, factor float64) *plan {
 	t.Helper()
 	p := newPlan(options{rounds: 3, testdata: android(t)})

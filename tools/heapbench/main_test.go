@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// perform does what the value of actVariable specifies, in place of the program
-// that is measured.
+// perform replaces the program that is measured: it does what the value of
+// actVariable specifies.
 func perform(act string) int {
 	switch act {
 	case "leakgate":
@@ -158,7 +158,7 @@ func TestSmoke(t *testing.T) {
 		t.Errorf("left in scratch: %v, %v", left, err)
 	}
 
-	// leakgate itself accepts the options.
+	// The real leakgate must accept the options that the benchmark passes.
 	code, out, log = bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-cache", dir,
 		"-testdata",
 		android(t), "-only", "^0.35M leakgate")
@@ -232,8 +232,8 @@ func remake(t *testing.T, dir string) {
 	}
 }
 
-// TestCheck checks that, if a program fails, a check fails and the page
-// explains the failure, and that the exit code without a check is 0.
+// TestCheck checks the result if a measured program fails: the page contains
+// the error, and the exit code is 1 with -check and 0 without.
 func TestCheck(t *testing.T) {
 	exe := actor(t, "fail")
 	args := []string{"-only", "^phone leakgate$", "-cache", t.TempDir(), "-testdata", android(t), "-leakgate", exe}

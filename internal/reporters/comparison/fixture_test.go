@@ -139,8 +139,8 @@ func describe(r Row) string {
 		r.StatusReason)
 }
 
-// worse returns the pull request in the README, with a new leak and a leak that
-// became heavier.
+// worse returns the comparison of a pull request with a new leak and a leak
+// that became heavier.
 func worse() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text = Fail, 1, "1 new leak, 1 leak that got heavier"
@@ -272,7 +272,7 @@ func ofLeakCanary() *Comparison {
 	return c
 }
 
-// trip returns a run of a scenario that found growing places of the heap.
+// trip returns a run of a scenario that found growing places in the heap.
 func trip() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text = Fail, 1, "2 new leaks"
@@ -317,8 +317,8 @@ func notJudged() *Comparison {
 	return c
 }
 
-// fixed returns the comparison after the leak has been fixed; the comment about
-// the failure is then edited.
+// fixed returns the comparison after the leak has been fixed. It replaces the
+// failure in the comment of the pull request.
 func fixed() *Comparison {
 	c := clean()
 	c.Leaks = []Row{listScreen(1, Known), listScreen(2, Accepted), listScreen(6, Gone)}

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// scenarios are the golden comments, with their numbers of tables and folded
-// sections.
+// scenarios lists the comparisons that have a golden comment, and the numbers
+// of tables and folded sections in that comment; -1 means any number.
 var scenarios = []struct {
 	name             string
 	comparison       func() *Comparison
@@ -146,7 +146,7 @@ func TestHostileComparisons(t *testing.T) {
 	}
 }
 
-// checkOthers checks the output in the other formats.
+// checkOthers checks all outputs of a comparison except Markdown.
 func checkOthers(t *testing.T, c *Comparison) {
 	t.Helper()
 	var out bytes.Buffer

@@ -144,8 +144,8 @@ func TestCodeQuality(t *testing.T) {
 		first[0].Location.Lines.Begin != 12 {
 		t.Errorf("%+v", first)
 	}
-	// The same leak with other numbers is the same entry; in another process it
-	// is a second one.
+	// A leak keeps its fingerprint if its numbers change, but not if its
+	// process changes.
 	c := worse()
 	c.Leaks[0].HeadBytes, c.Leaks[0].Evidence, c.Leaks[1].Process = 1, "other", "com.shop:push"
 	second := checkCodeQuality(t, c)
@@ -197,9 +197,9 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestPlace checks that a leak is reported at the line that the change adds, or
-// else in a file that it changes, or else at the suspect nearest to the GC
-// root.
+// TestPlace checks where a leak is reported: preferably at a suspect that the
+// change adds, otherwise at a suspect in a changed file, otherwise at the
+// suspect nearest to the GC root.
 func TestPlace(t *testing.T) {
 	known := Suspect{File: "a/Known.kt", Line: 1, Changed: new(false), Added: new(false)}
 	changed := Suspect{File: "a/Changed.kt", Line: 2, Changed: new(true), Added: new(false)}

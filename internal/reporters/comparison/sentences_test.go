@@ -18,8 +18,8 @@ func terminal(t *testing.T, c *Comparison) string {
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
-// TestUnmatched checks that a baseline whose runs all test something else does
-// not lead to a request for a first run.
+// TestUnmatched checks the sentence for a baseline in which no run is
+// comparable: it must not ask the user to start a first run.
 func TestUnmatched(t *testing.T) {
 	const advice = " Base runs must have the same app, variant, workload, marks and device; the workload's command " +
 		"must not change from run to run."
@@ -66,8 +66,8 @@ func TestUnmatched(t *testing.T) {
 	}
 }
 
-// TestUnjudged checks that only growth with too few base runs to judge is
-// listed.
+// TestUnjudged checks that the list of leaks that are not judged yet contains
+// only growth with too few base runs.
 func TestUnjudged(t *testing.T) {
 	row := func(edit func(*Row)) Row {
 		r := fewRuns().Leaks[1]
@@ -131,9 +131,9 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// TestCountsAgree checks that the headline counts accepted leaks as known
-// leaks; the list has both separately, and their sum is the number in the
-// headline.
+// TestCountsAgree checks the number of known leaks in the headline. It must be
+// the sum of the accepted leaks and the known leaks, which the list counts
+// separately.
 func TestCountsAgree(t *testing.T) {
 	c := fewRuns()
 	if got := terminal(t, c); !strings.Contains(got, "; 3 leaks are known") ||
@@ -171,7 +171,8 @@ func TestAcceptable(t *testing.T) {
 			t.Errorf("%+v: acceptable() is %t", test, r.acceptable())
 		}
 	}
-	// The type in gate.json is not printed as the name of a row.
+	// The type of a row in gate.json, such as "measure", must not be printed as
+	// its name.
 	var out bytes.Buffer
 	if err := WriteSARIF(&out, trip(), ""); err != nil {
 		t.Fatal(err)
@@ -224,7 +225,8 @@ func TestFirstSeen(t *testing.T) {
 	}
 }
 
-// TestLeakCanary checks that a LeakCanary report is not called a run.
+// TestLeakCanary checks that a LeakCanary report is not described as a run with
+// heap dumps.
 func TestLeakCanary(t *testing.T) {
 	for _, dumps := range []int{0, 1} {
 		c := ofLeakCanary()

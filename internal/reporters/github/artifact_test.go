@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// upload adds an artifact and its run; change turns it into an artifact that
-// must be skipped.
+// upload adds an artifact and the workflow run that created it. change, if not
+// nil, modifies their properties first.
 func (w *fakeGitHub) upload(id int64, change func(artifact, run, ofRun map[string]any)) {
 	ofRun := map[string]any{
 		"id": id + 100, "repository_id": 1, "head_repository_id": 1, "head_branch": "main", "head_sha": headSHA,
@@ -103,8 +103,8 @@ func TestArtifacts(t *testing.T) {
 	})
 }
 
-// TestOldArtifactsAreNotRead checks that the list is not read to its end if the
-// artifacts are old.
+// TestOldArtifactsAreNotRead checks that the number of requested pages is
+// bounded: the oldest artifacts are never listed.
 func TestOldArtifactsAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)
@@ -221,7 +221,7 @@ func TestExtract(t *testing.T) {
 		z.Close()
 		return b.Bytes()
 	}
-	// The directory claims 10 bytes for a deflated megabyte.
+	// The directory of the ZIP file declares a deflated megabyte as 10 bytes.
 	lying := func() []byte {
 		var b bytes.Buffer
 		z := zip.NewWriter(&b)
@@ -280,8 +280,8 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// FuzzExtract checks that the output is within the limit and has the checksum
-// that its only entry states.
+// FuzzExtract checks that the output does not exceed the limit, and that its
+// checksum is the one in the only entry with the requested name.
 func FuzzExtract(f *testing.F) {
 	f.Add(zipOf(f, "f", "content"))
 	f.Add(zipOf(f, "f", "content", "../f", "x"))

@@ -378,8 +378,8 @@ func TestUpsert(t *testing.T) {
 	}
 }
 
-// TestUpsertAgain checks that a second call finds what the first one wrote,
-// without requesting the user.
+// TestUpsertAgain checks that later calls find the comment of the first call
+// and do not request the token's owner again.
 func TestUpsertAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)
@@ -400,8 +400,9 @@ func TestUpsertAgain(t *testing.T) {
 	})
 }
 
-// TestUpsertLearnsLogin checks that if the owner of the token is unknown, it is
-// taken from the response to a creation, and an earlier comment is then found.
+// TestUpsertLearnsLogin checks that an unknown owner of the token is taken from
+// the response to the creation of a comment. An earlier comment of this owner
+// must then be found and edited.
 func TestUpsertLearnsLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)
@@ -458,7 +459,7 @@ func TestUpsertCanceled(t *testing.T) {
 }
 
 // TestWritesOfSeveral checks that goroutines that share a session keep the
-// pause between writes; session verifies the pause.
+// pause between writes. The cleanup function of session verifies the pause.
 func TestWritesOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)
@@ -557,7 +558,7 @@ func upsertRandomly(t *testing.T, seed uint64) string {
 	if took := time.Since(start); took > limit {
 		t.Errorf("took %s of %s", took, limit)
 	}
-	time.Sleep(time.Minute) // until all late effects have happened
+	time.Sleep(time.Minute) // until all delayed requests have taken effect
 	if w.foreign() != foreign {
 		t.Error("comments of other authors were changed")
 	}

@@ -38,7 +38,7 @@ type fakeGitHub struct {
 	pageCap   int
 	noViewer  bool // GraphQL returns no user
 	noDelete  bool
-	stored    []byte // the response of the storage for every artifact
+	stored    []byte // the content that is downloaded for every artifact
 	artifacts []map[string]any
 	runs      map[int64]map[string]any
 	pulls     []map[string]any
