@@ -77,8 +77,9 @@ func BenchmarkLoad(b *testing.B) {
 
 // BenchmarkDominators loads graphs that are hard for dominator algorithms, and
 // reports the share of the dominator phase. Limits on two cores: 600 ns per
-// object, 150 ns of which for dominators; in the random graph 1500 and 400 ns
-// (measured: 180 to 480 and 20 to 80; 1100 and 300).
+// object, including 150 ns for dominators (measured: 180 to 480, including 20
+// to 80). The limits for the random graph are 1500 ns, including 400 ns
+// (measured: 1100, including 300).
 func BenchmarkDominators(b *testing.B) {
 	all := shapes()
 	all["random"] = *tangle(4, 200_000)

@@ -138,8 +138,9 @@ func FuzzDecodeString(f *testing.F) {
 	})
 }
 
-// TestLongStrings checks that 65535 bytes of each string are kept, and 64 MiB
-// of all strings; the others are read again on demand.
+// TestLongStrings checks that strings are truncated after 65535 bytes, and that
+// strings beyond a total of 64 MiB are not kept in memory but read again on
+// demand.
 func TestLongStrings(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
 	d.record(hprof.TagString, hprof.ID(5), strings.Repeat("a", 65535))

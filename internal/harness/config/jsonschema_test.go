@@ -114,7 +114,7 @@ var readerOnly = []struct {
 		"a schema allows any argument name, even those that have their own keys"},
 	{regexp.MustCompile(`<<`), "merges are resolved before a schema sees the file"},
 	{regexp.MustCompile(`nested more than|^a key must be a word`), "a schema does not check values that no key of the file uses"},
-	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema has no environment"},
+	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema cannot read environment variables"},
 	{regexp.MustCompile(`is in the list twice`), "entries are compared as strings, but for a schema 1 and 1.0 are equal"},
 	{regexp.MustCompile(`serials names only|only \d|is the name of two steps`),
 		"a schema cannot compare two values of a file"},
@@ -129,12 +129,12 @@ var readerOnly = []struct {
 	{regexp.MustCompile(`is too (long|large)|has \d+ bytes|has a NUL`),
 		"lengths and sizes are checked after substitution"},
 	{regexp.MustCompile(`which is the program, is blank`),
-		"the rule applies to the first entry of a list after substitution"},
+		"the first entry of the list is checked after substitution"},
 	{regexp.MustCompile(`\(with `), "a schema does not apply a profile to the file"},
 	{regexp.MustCompile(`is not a placeholder|^"\{" is not closed`),
 		"the braces of a command are checked after substitution"},
 	{regexp.MustCompile(`^invalid rule `), "the words and numbers of a rule are parsed after substitution"},
-	{regexp.MustCompile(`a star alone`), "the pattern of names allows an empty prefix after substitution"},
+	{regexp.MustCompile(`a star alone`), "the schema's pattern for names also allows an empty prefix"},
 }
 
 // reasonFor returns the reason why a schema cannot reject a problem, or "" if
