@@ -58,8 +58,8 @@ judged by policy robust
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	// However many times the state changes, the report must stay short, and the
-	// JSON must contain everything.
+	// However often looks start and stop firing, the report must stay short and
+	// refer to --json.
 	var page page
 	looks = nil
 	for i := range 1000 {

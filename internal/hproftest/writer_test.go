@@ -332,7 +332,7 @@ func checkCut(t *testing.T, p hproftest.Segmentation, records []hproftest.Record
 		switch {
 		case p.Single && segments > ends+1:
 			t.Fatalf("%+v: second heap dump at %d", p, head.Offset)
-		case p.Records > 0 && n > p.Records+1: // one more for HEAP_DUMP_INFO
+		case p.Records > 0 && n > p.Records+1: // HEAP_DUMP_INFO is an additional record
 			t.Fatalf("%+v: %d records at %d", p, n, head.Offset)
 		case p.Fit && n > 2 && head.Length+9 > p.Bytes+9+8:
 			t.Fatalf("%+v: %d records with %d bytes at %d", p, n, head.Length, head.Offset)

@@ -25,11 +25,11 @@ type Refactoring struct {
 	// change. Renamed maps the old names of other screens to their new names.
 	Added   []string
 	Renamed map[string]string
-	// Joins is a screen that, after the change, leaks into a holder into which
-	// other screens also leak.
+	// Joins is a screen that leaks into the same holder as other screens after
+	// the change.
 	Joins string
-	// Changed lists the leaks, except for those of Added, that differ after the
-	// change. Each entry is a status and the simple name of a screen; the
+	// Changed lists the leaks that differ after the change, without those of
+	// Added. Each entry is a status and the simple name of a screen; the
 	// entries are in order.
 	Changed []string
 	// Made is a class that has more objects after the change, or "".

@@ -228,7 +228,7 @@ var bombs = []string{
 	"while :; do echo ${a:-" + strings.Repeat("${a:-x", 3000) + strings.Repeat("}", 3001) + "; done",
 }
 
-// Every command ends when its context is canceled, and does not exhaust the
+// Every command must end when its context is canceled, and must not exhaust the
 // host's memory.
 func TestBombs(t *testing.T) {
 	before := heapInUse()

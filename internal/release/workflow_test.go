@@ -198,8 +198,8 @@ func majorVersion(version string) bool {
 	return len(version) > 1 && version[0] == 'v' && strings.Trim(version[1:], "0123456789") == ""
 }
 
-// Of the workflows that forks can trigger, only the one that runs no code of
-// the fork may have write permissions.
+// A workflow that runs the code of forks must not have a write permission other
+// than id-token.
 func TestWritePermissions(t *testing.T) {
 	for _, w := range readWorkflows(t) {
 		for scope, level := range w.granted() {

@@ -194,7 +194,7 @@ func TestSaw(t *testing.T) {
 	if top < 0.75*60 || top > 1.2*60 {
 		t.Errorf("highest level %.1f MB", top)
 	}
-	// A collection leaves 5 % on average.
+	// On average, a collection leaves 5 % of the amplitude.
 	if want := 1000 * 60 / (0.95 * 15); math.Abs(float64(falls)/want-1) > 0.05 {
 		t.Errorf("%d collections, want about %.0f", falls, want)
 	}

@@ -116,8 +116,8 @@ func TestDemands(t *testing.T) {
 	if leaks(steps) < 2 || steps[len(steps)-1].At > 2*time.Hour {
 		t.Errorf("a diagnosed leak was not found again: %v", steps)
 	}
-	// With twenty processes, each process waits ten minutes for its turn, but
-	// CONFIRMING still gets its breakdowns.
+	// With twenty processes, each process waits ten minutes for its turn. A
+	// process in state CONFIRMING must still get its extra breakdowns.
 	steps, _ = play(Conditions{Processes: 20})
 	if leaks(steps) != 1 {
 		t.Errorf("extra breakdowns did not arrive: %v", steps)

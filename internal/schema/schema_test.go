@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the schemas of docs/formats")
 
-// TestPublished checks that the published schemas match the types. Run it with
-// -update and review the difference.
+// TestPublished checks that the published schemas match the types. Run the test
+// with -update and review the difference.
 func TestPublished(t *testing.T) {
 	files, err := Files()
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	mostNames = 580
 )
 
-// TestAPI compares docs/api.txt with the public packages. Run it with -update
-// and review the difference: each line is a promise to other modules.
+// TestAPI compares docs/api.txt with the public packages. Run the test with
+// -update and review the difference: each line is a promise to other modules.
 func TestAPI(t *testing.T) {
 	root := filepath.Join("..", "..")
 	packages, err := Read(os.DirFS(root), module)

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ReadSamples reads the measurements of a run. In this example these are the
-// first lines of a run that was killed.
+// ReadSamples reads the measurements of a run. In this example, samples.ndjson
+// contains the first lines of a run that was killed.
 func ExampleReadSamples() {
 	file := strings.NewReader(`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"Pixel 8","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"leakgate","policy":"robust","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["com.shop"],"workload":null}}
 {"t_s":0,"up_s":1000,"device":"S1","event":"found","user":0,"process":"com.shop","pid":7,"start":8,"source":"smaps_rollup"}

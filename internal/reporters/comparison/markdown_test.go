@@ -292,8 +292,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestUntouched checks that the page reports that the change touches no file on
-// the path, and explains what that means.
+// TestUntouched checks the sentence for a pull request that changes no file on
+// the path of the leak, and its explanation.
 func TestUntouched(t *testing.T) {
 	c := one()
 	s := &c.Leaks[0].Suspects[0]

@@ -81,8 +81,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestResetByServerClock checks that the wait is the same on a runner with a
-// wrong clock and on a runner with the right clock.
+// TestResetByServerClock checks that the wait does not depend on the clock of
+// the runner.
 func TestResetByServerClock(t *testing.T) {
 	server := time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)
 	h := http.Header{
@@ -94,8 +94,8 @@ func TestResetByServerClock(t *testing.T) {
 	}
 }
 
-// TestTooLargeAnswer checks that a response that does not end is an error, not
-// the end of a list.
+// TestTooLargeAnswer checks that reading beyond the size limit of a response
+// returns an error.
 func TestTooLargeAnswer(t *testing.T) {
 	body := boundedBody{ReadCloser: http.NoBody, left: 0}
 	if _, err := body.Read(make([]byte, 1)); !errors.Is(err, errTooLarge) {
