@@ -231,9 +231,9 @@ func TestCompareToSameLeak(t *testing.T) {
 	}
 }
 
-// TestCompareToSeveral checks that three base runs find the same leak as one
-// base run, and that a difference is not a leak if base runs differ among
-// themselves by as much.
+// TestCompareToSeveral checks that the same leak is found with three base runs
+// as with one, and that a difference is not a leak if the base runs differ from
+// each other by as much.
 func TestCompareToSeveral(t *testing.T) {
 	for seed := range uint64(8) {
 		run := func(k uint64, rate float64) *detector.Detector {

@@ -51,7 +51,7 @@ func floorsOf(floors ...float64) bool {
 	entered := p.steps[0].At
 	for p.t < entered+time.Duration(len(floors))*5*minute {
 		k := int((p.t - entered) / (5 * minute))
-		p.level = floors[k] + float64(p.n%2) // plus a wobble of 1 MB either way
+		p.level = floors[k] + float64(p.n%2) // alternately plus 0 and 1 MB
 		p.sample()
 		p.t += 15 * time.Second
 	}
@@ -137,8 +137,8 @@ func TestTwoProcesses52(t *testing.T) {
 }
 
 // TestTable72 checks that the printed table follows its printed formula, which
-// is the article's t > 2 alone at 15 s. With R2 > 0.6 the rule needs 3.9 to 9.5
-// times as much.
+// is the article's t > 2 alone at 15 s. With R2 > 0.6, the rule requires 3.9 to
+// 9.5 times the printed rate.
 func TestTable72(t *testing.T) {
 	printed := map[float64][4]float64{5: {33, 18, 6, 2}, 20: {131, 72, 25, 9}, 50: {329, 179, 63, 22}}
 	for sd, row := range printed {

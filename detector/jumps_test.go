@@ -26,7 +26,7 @@ func newRide(seed uint64, sigma float64) *ride {
 	return &ride{d: detector.New(detector.RobustPolicy()), r: rand.New(rand.NewPCG(43, seed)), sigma: sigma}
 }
 
-// until adds samples up to a minute.
+// until adds samples up to the given minute.
 func (p *ride) until(minute float64, level func(minute float64) float64) *ride {
 	for ; p.at.Minutes() < minute; p.at += 30 * time.Second {
 		mb := level(p.at.Minutes()) + p.sigma*p.r.NormFloat64()
@@ -81,8 +81,8 @@ func TestJump(t *testing.T) {
 			if mb := float64(list[0].Bytes) / detector.MB; math.Abs(mb-250) > 4.5*sigma {
 				t.Errorf("s%v: %.1f MB, want 250", sigma, mb)
 			}
-			// Memory that has been up for half an hour may continue to rise;
-			// after 3 h it has settled.
+			// Half an hour after a rise, memory may still continue to rise;
+			// after 3 h, it has settled.
 			for minutes, gate := range map[float64]detector.Gate{95: detector.Inconclusive, 270: detector.Settled} {
 				v := newRide(seed, sigma).until(minutes, risesAt(250, 60)).d.Verdict()
 				if len(v.Jumps) != 1 || !v.Jumps[0].Stayed || v.Gate != gate && sigma < 20 ||

@@ -262,9 +262,9 @@ func TestLivesOfALeak(t *testing.T) {
 	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up can cause this too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// Lives that rise steeply at first are warming up. For a leak, the later
-	// part must certainly keep its pace, which cannot be shown here because the
-	// lives differ too much.
+	// Lives that rise steeply at first are warming up. A leak requires
+	// certainty that the later part keeps its pace. Here the lives differ too
+	// much for that.
 	uncertain := func(i int, age float64) float64 {
 		return 200 + 30*min(age, 1) + 5*min(age, 5) + 3.5*max(0, age-5) + float64(4*(i%2)-2)*math.Abs(age-5) +
 			rippled(i, age)

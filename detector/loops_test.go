@@ -112,8 +112,8 @@ func (s *suite) until(end time.Duration) *suite {
 
 func (s *suite) loops() *loops { return &s.d.machine.(*robustMachine).loops }
 
-// each returns a function that returns the mark at a time: there is a mark at
-// the beginning of each loop of the given length, counted from 1.
+// each returns a function that returns the mark at a given time. Each loop of
+// the given length begins with a mark; the loops are counted from 1.
 func each(length time.Duration) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if at%length != 0 {
@@ -123,7 +123,8 @@ func each(length time.Duration) func(time.Duration) string {
 	}
 }
 
-// with returns the marks of a function, with other marks at the given times.
+// with returns a function that returns the other marks at their times, and the
+// marks of the given function at all other times.
 func with(marks func(time.Duration) string, other map[time.Duration]string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if text, ok := other[at]; ok {
@@ -133,8 +134,8 @@ func with(marks func(time.Duration) string, other map[time.Duration]string) func
 	}
 }
 
-// between returns a mark at the beginning of each loop, like each, and another
-// mark halfway between two of these.
+// between returns a function like that of each, with another mark in the middle
+// of each loop.
 func between(length time.Duration, first, second string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		switch n := 1 + at/length; at % length {
@@ -157,8 +158,7 @@ func TestLoopFamilies(t *testing.T) {
 	tests := map[string]struct {
 		marks  func(time.Duration) string
 		family string
-		// loops is the minimum number of loops; either says whether begins or
-		// ends are counted.
+		// loops is the minimum number of loops.
 		loops int
 	}{
 		"numbered":       {each(length), "loop", 22},

@@ -21,7 +21,8 @@ var observed = []scenario.Scenario{
 
 // BenchmarkObserve adds a sample every 30 s and a breakdown every 90 s. One
 // operation is one sample and a third of a breakdown, with the looks that these
-// inputs cause at the total and at the six dimensions with their own series.
+// inputs cause for the total and for the six dimensions that have their own
+// series.
 func BenchmarkObserve(b *testing.B) {
 	for _, s := range observed {
 		b.Run(s.Name, func(b *testing.B) {

@@ -39,8 +39,8 @@ func TestPoolIsFlat(t *testing.T) {
 	}
 }
 
-// TestPooledAge checks that at least three lives reach the chosen age, and that
-// it is the age with the most evidence among all such ages.
+// TestPooledAge checks that the chosen age is the age with the most evidence
+// among the ages that at least three lives reach.
 func TestPooledAge(t *testing.T) {
 	for _, c := range []struct {
 		lengths []int
@@ -200,8 +200,8 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestSlowestFound checks the result, for any guess, against a brute-force
-// search for the slowest rate for which all faster rates are found.
+// TestSlowestFound compares the result, for any guess, with a brute-force
+// search for the slowest rate above which every rate is found.
 func TestSlowestFound(t *testing.T) {
 	steps := int(math.Round(math.Log(fastestTried/slowestTried) / math.Log(rateStep)))
 	for _, found := range []func(float64) bool{
@@ -491,7 +491,7 @@ func TestFirstWindowOfDimensions(t *testing.T) {
 }
 
 // TestLookAfterTwoMinutes checks that two minutes without a sample, or three
-// sampling intervals, are not a hole, and that a longer time is.
+// sampling intervals, are not a hole, and that a longer time is one.
 func TestLookAfterTwoMinutes(t *testing.T) {
 	for _, c := range []struct {
 		rhythm, missing time.Duration
@@ -844,7 +844,7 @@ func TestLivesThatDifferByChance(t *testing.T) {
 // TestGuardsOfLooks checks that missing data is not evidence in a look.
 func TestGuardsOfLooks(t *testing.T) {
 	m := fed(6, func(h float64) float64 { return 200 + 30*h + math.Sin(h*77) }).machine.(*robustMachine)
-	w := &lookWindows[4] // 40 min: the three windows before it are older than the ring
+	w := &lookWindows[4] // 40 min: the ring buffer no longer contains the three preceding windows
 	var out lookResult
 	out.need = w.need
 	if m.pooled(m.tracks[totalTrack], make([]float64, w.blocks), w, w.minutes*2, -math.MaxFloat64, &out) {
@@ -885,7 +885,7 @@ func TestSlowSawtooth(t *testing.T) {
 }
 
 // TestLoopsThatEnd checks that loops that ended long before the end of the run
-// do not decide about the time after them.
+// do not determine the verdict on the time after them.
 func TestLoopsThatEnd(t *testing.T) {
 	d := New(RobustPolicy())
 	for at := time.Duration(0); at < 8*time.Hour; at += 30 * time.Second {

@@ -12,7 +12,7 @@ import (
 
 // reference is a plain implementation of the default interpretation of the
 // article. It keeps every reading, selects the readings that it needs each
-// time, and has no table. Times are in seconds.
+// time, and uses no table of transitions. Times are in seconds.
 type reference struct {
 	x, smaps, total       []float64
 	bx                    []float64

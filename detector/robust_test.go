@@ -190,7 +190,7 @@ func leakNumbers(t *testing.T, s scenario.Scenario, seed uint64, v detector.Verd
 
 // TestRateInterval checks that the interval contains the true rate nearly as
 // often as stated. The skipped first tenth, and noise that is more correlated
-// than measured, make it slightly less often.
+// than measured, make the interval contain the true rate slightly less often.
 func TestRateInterval(t *testing.T) {
 	const runs = 150
 	held := 0

@@ -36,8 +36,8 @@ func plainMedian(y []float64) float64 {
 
 // For each window that grows and is not noise, the growth is that of the line
 // over all its blocks, even if the noise is taken from the windows before it.
-// The end of the window only counts if its last quarter is above the quarter
-// before and the rise is at least half of the line's.
+// The end of the window counts only if the last quarter is above the quarter
+// before, and the rise is at least half of that of the line.
 func TestLookAt(t *testing.T) {
 	ends, alone, short := 0, 0, 0
 	for seed := range uint64(300) {

@@ -93,7 +93,7 @@ func (p *player) gap() *player { p.keep(p.d.Gap(p.t)); return p }
 
 func (p *player) diagnosed() *player { p.keep(p.d.DiagnosisFinished(p.t)); return p }
 
-// These phases are the beginnings of other phases.
+// Other phases begin with these phases.
 func (p *player) suspicious() *player { return p.leak(5*time.Minute+10*time.Second, 600) }
 func (p *player) confirming() *player { return p.suspicious().leak(15*time.Minute, 600) }
 func (p *player) leaking() *player    { return p.confirming().feed(2*time.Minute, 600, true) }

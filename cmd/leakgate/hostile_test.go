@@ -122,7 +122,7 @@ func TestRunOnAHostilePhone(t *testing.T) {
 }
 
 // checkRun reads a run and checks that it has exactly the processes with valid
-// names, that under root their leaks were found, and that each file is
+// names, that with root their leaks were found, and that each file is
 // well-formed.
 func checkRun(t *testing.T, dir string, run record.Run, names []string, root bool) {
 	t.Helper()

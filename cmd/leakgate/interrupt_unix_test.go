@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// started starts a demo and waits for its first samples. The functions that it
-// returns wait for the end of the demo, and send it a signal.
+// started starts a demo and waits for its first samples. It returns a function
+// that waits for the end of the demo and one that sends a signal to the demo.
 func started(t *testing.T, out string) (wait func() int, signal func(syscall.Signal)) {
 	t.Helper()
 	ctx := minute(t)
@@ -29,7 +29,7 @@ func started(t *testing.T, out string) (wait func() int, signal func(syscall.Sig
 	}
 	waitForSamples(out)
 	return func() int {
-			_ = cmd.Wait() // the exit code reports it
+			_ = cmd.Wait() // the exit code reports the error
 			return cmd.ProcessState.ExitCode()
 		}, func(s syscall.Signal) {
 			if err := cmd.Process.Signal(s); err != nil {
@@ -102,7 +102,7 @@ func TestCtrlCTwiceStopsNow(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 	}
 	began := time.Now()
-	_ = cmd.Wait() // the exit code reports it
+	_ = cmd.Wait() // the exit code reports the error
 	if code := cmd.ProcessState.ExitCode(); code != 130 || time.Since(began) > 3*time.Second {
 		t.Errorf("exit %d after %v\n%s", code, time.Since(began), text.String())
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 // A demo killed at any time leaves a directory that can be read and finished,
-// with all data up to the last interval. LEAKGATE_E2E=long spreads 50 kills
-// over the whole demo, otherwise 12 kills occur within its first seconds.
+// with all data up to the last interval. With LEAKGATE_E2E=long, 50 kills are
+// spread over the whole demo; without it, 12 kills occur in the first seconds.
 func TestKilledAtAnyTime(t *testing.T) {
 	t.Parallel()
 	moments, span := 12, 3*time.Second
@@ -57,7 +57,7 @@ func killedAfter(t *testing.T, after time.Duration) {
 		t.Error(err)
 	}
 	lived := time.Since(began)
-	_ = cmd.Wait() // it was killed, or had ended before
+	_ = cmd.Wait() // the demo was killed, or ended before the kill
 	if _, err := os.Stat(filepath.Join(out, record.SamplesName)); errors.Is(err, fs.ErrNotExist) {
 		if lived > 2*time.Second {
 			t.Errorf("no run directory after %v: %s", lived, text.String())

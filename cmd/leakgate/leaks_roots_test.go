@@ -11,7 +11,7 @@ import (
 )
 
 // TestTextOfRoots checks how the report describes objects that GC roots hold,
-// and other classes in the same place.
+// and lists other classes in the same place.
 func TestTextOfRoots(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	upload := h.Declare("com.shop.Upload", nil, "object data", "object text")

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// living is a run whose workload restarts an app again and again.
+// living is a run whose workload repeatedly restarts an app.
 const living = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }

@@ -38,9 +38,9 @@ func port(t *testing.T, phones ...adbd.Phone) string {
 	return serve(t, phones...)["ANDROID_ADB_SERVER_PORT"]
 }
 
-// webServer starts a server that responds to every request like a web server
-// that does not understand it, without waiting for the end of a line. It
-// returns the port.
+// webServer starts a server that responds to every request as a web server
+// responds to a malformed one, without waiting for the end of a line, and
+// returns the port of the server.
 func webServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -131,8 +131,9 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// arrive runs the program in only the environment of the situation. It returns
-// the exit code and the output, without the parts that differ between machines.
+// arrive runs the program with only the environment variables of the situation.
+// It returns the exit code and the output, without the parts that differ
+// between machines.
 func arrive(t *testing.T, port string, noADB bool, verb string) string {
 	t.Helper()
 	ctx := minute(t)
@@ -152,7 +153,7 @@ func arrive(t *testing.T, port string, noADB bool, verb string) string {
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	_ = cmd.Run() // the exit code reports it
+	_ = cmd.Run() // the exit code reports the error
 	return fmt.Sprintf("exit %d\n", cmd.ProcessState.ExitCode()) + settled(out.String(), map[string]string{
 		path: "DIR", home: "HOME", ":" + port: ":PORT", runtime.GOOS + "/" + runtime.GOARCH: "SYSTEM",
 	})

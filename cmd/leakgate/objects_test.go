@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// Each object for which AOSP's ahat computed values is requested as a user
-// would request it, and the values are compared.
+// The test requests each object for which AOSP's ahat computed values, as a
+// user would, and compares the values.
 func TestObjectsAgainstAhat(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) < 5 {
@@ -163,8 +163,9 @@ func TestObjectsOfTheManifest(t *testing.T) {
 	}
 }
 
-// The tree of analyze agrees with objects for each object: it shows the
-// children that retain most, and the total bytes of the others.
+// For each object, the tree in the output of analyze agrees with the output of
+// the command objects. The tree contains the children that retain most, and the
+// total bytes of the other children.
 func TestTreeAgreesWithObjects(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	var pictures []hproftest.Ref

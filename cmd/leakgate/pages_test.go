@@ -88,7 +88,8 @@ func checkCommand(t *testing.T, page, name, args string) {
 	}
 }
 
-// The file in the README is complete, and equals the file of the example.
+// The configuration file in the README is complete and equals that of the
+// example.
 func TestReadmeConfig(t *testing.T) {
 	_, rest, ok := strings.Cut(readme(t)[strings.Index(readme(t), "## Run all night"):], "```yaml\n")
 	text, _, ended := strings.Cut(rest, "```")
@@ -213,7 +214,8 @@ func TestPageFiles(t *testing.T) {
 	block := regexp.MustCompile("(?s)```yaml\n((?:#[^\n]*\n)*version: 1\n.*?)```")
 	checked := map[string]int{}
 	for page, text := range readPages(t) {
-		text, _, _ = strings.Cut(text, "## What only leakgate sees") // in config.md files with mistakes follow
+		// the files after this heading of config.md contain mistakes
+		text, _, _ = strings.Cut(text, "## What only leakgate sees")
 		for _, b := range block.FindAllStringSubmatch(text, -1) {
 			if strings.HasPrefix(b[1], "version: 1\naccepted:") { // a file of accepted leaks
 				continue

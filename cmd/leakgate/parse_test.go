@@ -331,8 +331,8 @@ const testLog = `--------- beginning of main
 11-22 15:32:50.000    88    88 I chatty  : end
 `
 
-// TestParseLogcatOfOne checks that the flags select the process whose lines
-// count.
+// TestParseLogcatOfOne checks that the flags select the process whose log lines
+// are evaluated.
 func TestParseLogcatOfOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.txt")
 	if err := os.WriteFile(path, []byte(testLog), 0o600); err != nil {

@@ -25,7 +25,7 @@ const (
 	// bankSecret is what another app logs; bankName is its package.
 	bankSecret = "token=ghp_SECRET password=hunter2"
 	bank       = "com.bank"
-	// pin and password are what people have typed into the app.
+	// pin and password are strings that users typed into the app.
 	pin, password = "481516", "alice-the-user"
 )
 
@@ -34,8 +34,8 @@ const (
 func TestRunIsPrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		umask int
-		// there holds the mode of the directory if it exists before the run,
-		// otherwise 0.
+		// there is the mode of the directory if the directory exists before the
+		// run, otherwise 0.
 		there fs.FileMode
 	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0},
 		"umask 022 in a directory that others may enter": {0o022, 0o755}} {
@@ -133,8 +133,9 @@ func newPrivateHost(t *testing.T) *privateHost {
 	return h
 }
 
-// The workloads of a run with a leak: one on the device, on the clock of a
-// bubble, and one on the host. Each takes about 50 minutes of device time.
+// The workloads of a run with a leak: one on the device, with the clock of a
+// synctest bubble, and one on the host. Each takes about 50 minutes of device
+// time.
 const (
 	deviceWork = "{ device_command: 'echo a step; sleep 3000' }"
 	hostWork   = "{ command: [/bin/sh, -c, 'echo a step; sleep 7.5'] }"
@@ -177,8 +178,8 @@ func (h *privateHost) run(t *testing.T, umask int, dir, workload string, flags .
 	}
 }
 
-// assertPrivateRun expects no files that others may read, and no data about the
-// host, about other apps or typed by people.
+// assertPrivateRun expects no files that other users may read, no data about
+// the host or other apps, and nothing that users typed.
 func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMode) {
 	t.Helper()
 	assertOwnersAlone(t, dir, there)
@@ -191,7 +192,8 @@ func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMo
 }
 
 // assertOwnersAlone expects that other users cannot read or enter anything. The
-// argument there is the mode of the directory itself if it existed before.
+// argument there is the mode of the directory if the directory existed before
+// the run.
 func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -263,9 +265,9 @@ func (h *privateHost) assertClean(t *testing.T, path string, content []byte) {
 	}
 }
 
-// textsOfDumps counts the dumps of a run and the Strings in them that have a
-// hash code: a hash code reveals numbers of up to six digits, and words and
-// names can be guessed from it.
+// textsOfDumps counts the dumps of a run and the Strings in these dumps that
+// have a hash code. A hash code reveals numbers of up to six digits, and allows
+// words and names to be guessed.
 func (h *privateHost) textsOfDumps(t *testing.T, dir string) (dumps, texts int) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "heap.hprof*"))

@@ -39,8 +39,8 @@ func drawnBy(t *testing.T, cmd *exec.Cmd) (text string, first time.Duration) {
 }
 
 // In the program itself, stderr goes through the sanitizer, and drawing code
-// finds the terminal behind it. After two seconds there is a line; at the end
-// the line is gone, and stdout contains only JSON.
+// finds the terminal behind it. A progress line appears after two seconds. At
+// the end, the line is gone and stdout contains only JSON.
 func TestDoctorShowsProgress(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // an adb server that never responds

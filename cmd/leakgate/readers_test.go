@@ -14,7 +14,7 @@ import (
 // readers are common leaks of an app. The report of each leak was shown to
 // people who knew neither the app nor this program, with four questions: what
 // leaks, who holds it, which line to change, and how much it costs.
-// NAME.answer.md has the answers.
+// NAME.answer.md contains the answers.
 var readers = []struct {
 	name  string
 	phone hproftest.Phone

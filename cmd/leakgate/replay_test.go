@@ -73,7 +73,7 @@ func TestReplayExitCodes(t *testing.T) {
 		{flat + " --column rss_kb", 2, `no column "rss_kb"`},
 	} {
 		cmd := program(t, t.Context(), nil, append([]string{"replay"}, strings.Fields(c.args)...)...)
-		out, _ := cmd.CombinedOutput() // the exit code reports it
+		out, _ := cmd.CombinedOutput() // the exit code reports the error
 		if code := cmd.ProcessState.ExitCode(); code != c.want || !strings.Contains(string(out), c.says) {
 			t.Errorf("%s: exit %d, want %d and %q\n%s", c.args, code, c.want, c.says, out)
 		}
@@ -101,7 +101,7 @@ func TestReplayInterrupted(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Skipf("signals: %v", err) // Windows has none
 	}
-	_ = cmd.Wait() // the exit code reports it
+	_ = cmd.Wait() // the exit code reports the error
 	if code := cmd.ProcessState.ExitCode(); code != 130 || out.String() != "" ||
 		!strings.Contains(errOut.String(), "interrupted") {
 		t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
@@ -204,9 +204,9 @@ func TestReplayOfAHostileTable(t *testing.T) {
 	}
 }
 
-// The text output for the traces shows every process in one row and one line of
-// evidence. If several processes had the same name at the same time, it also
-// shows them all together.
+// The text output for the traces contains one row and one line of evidence for
+// each process. If several processes had the same name at the same time, the
+// output also contains a row for all of them together.
 func TestReplayText(t *testing.T) {
 	code, out, errOut := typed(t, nil, "replay", recorded.Path(t, "traces", "eso_tdcstst.csv"), "--column", "vsz_kb")
 	if code != 0 || errOut != "" {
@@ -259,7 +259,8 @@ func TestReplayBases(t *testing.T) {
 	}
 }
 
-// With --explain, the lines of the text are derived from the looks in the JSON.
+// With --explain, the lines of the text output are derived from the looks in
+// the JSON output.
 func TestReplayExplains(t *testing.T) {
 	leak := recording(t, "leak.csv", 200, 4000, true)
 	code, out, errOut := typed(t, nil, "replay", leak, "--explain", "--json")

@@ -85,7 +85,7 @@ func begin(t *testing.T, r *hostdevicetest.Running, within time.Duration, config
 // end waits until the run ends and reads the results.
 func (w watching) end(t *testing.T) watched {
 	t.Helper()
-	_ = w.cmd.Wait() // the exit code reports it
+	_ = w.cmd.Wait() // the exit code reports the error
 	out := watched{dir: w.dir, text: w.text.String(), exit: w.cmd.ProcessState.ExitCode()}
 	t.Logf("%s\nexit %d in %v", out.text, out.exit, time.Since(w.began).Round(time.Second))
 	out.read(t)
@@ -775,7 +775,7 @@ func TestDumpsOnTheHostDevice(t *testing.T) {
 	first, last := w.diagnosesOf("java", "mark")[0], e.diagnosis(t, "java", "end")
 	cmd := program(t, t.Context(), nil, "diff", w.in(first, step(t, first, "heap").File),
 		e.in(last, step(t, last, "heap").File))
-	text, _ := cmd.CombinedOutput() // the exit code reports it
+	text, _ := cmd.CombinedOutput() // the exit code reports the error
 	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(text), "Leaky.OPEN_SESSIONS") ||
 		!strings.Contains(string(text), "grown") {
 		t.Errorf("leakgate diff: exit %d\n%s", code, text)

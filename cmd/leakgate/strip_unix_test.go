@@ -94,7 +94,7 @@ func TestStripOntoAFullDisk(t *testing.T) {
 		cmd := program(t, ctx, nil, "strip", path, "-")
 		var errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errOut
-		_ = cmd.Run() // the exit code reports it
+		_ = cmd.Run() // the exit code reports the error
 		if code := cmd.ProcessState.ExitCode(); code != exitUnread ||
 			!strings.Contains(errOut.String(), "no space left") || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("exit %d, %s", code, errOut.String())
@@ -111,7 +111,7 @@ func TestStripOntoAFullDisk(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `ulimit -f 2048; trap "" XFSZ; exec "$0" strip "$1" "$2"`, exe,
 		path, filepath.Join(dir, "out.hprof"))
-	text, _ := cmd.CombinedOutput() // the exit code reports it
+	text, _ := cmd.CombinedOutput() // the exit code reports the error
 	if code := cmd.ProcessState.ExitCode(); code != exitUnread || !strings.Contains(string(text), "file too large") ||
 		strings.Contains(string(text), ".out.hprof") {
 		t.Errorf("exit %d, %s", code, text)

@@ -191,7 +191,7 @@ func TestTripAndCtrlC(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the exit code reports it
+	_ = cmd.Wait() // the exit code reports the error
 	if code := cmd.ProcessState.ExitCode(); code != record.ExitInterrupted || time.Since(began) > 10*time.Second {
 		t.Errorf("exit %d after %v\n%s", code, time.Since(began), text.String())
 	}

@@ -69,8 +69,8 @@ var _ = Describe("the cart", leaks.Check(), func() {
 		back(ctx)
 	})
 
-	// CheckoutActivity leaks. Without Known, this spec would fail and show what
-	// holds the screen.
+	// CheckoutActivity leaks. Without Known, this spec would fail and print
+	// what holds the screen.
 	It("checks out",
 		leaks.Known(harness.Held("ScreenTracker.sScreens"), "CART-7: checkout is being rewritten", "anna",
 			harness.Until(2030, 12, 31)), func(ctx SpecContext) {
