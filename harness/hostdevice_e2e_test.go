@@ -12,11 +12,11 @@ import (
 )
 
 // A suite runs against real Java virtual machines behind the real adb server.
-// It detects a list that grows by one object per loop, and native memory that
-// grows by 200 kB per loop. A cache that fills up and an idle process pass,
-// after fewer loops. Such a virtual machine does not mark any object as
-// destroyed, so its heap cannot prove the absence of leaks; its check is
-// inconclusive for that reason.
+// The suite detects a list that grows by one object per loop, and native memory
+// that grows by 200 kB per loop. A cache that fills up and an idle process
+// pass, after fewer loops. A Java virtual machine does not mark any object as
+// destroyed, so its heap dump cannot prove the absence of leaks. The check is
+// therefore inconclusive.
 func TestSuiteOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	for _, c := range []struct {

@@ -162,7 +162,7 @@ func TestMatchersOfNil(t *testing.T) {
 }
 
 // If a value has a final result, an Eventually ends immediately; otherwise it
-// continues. Gomega ignores this information if it polls a function
+// continues. Gomega ignores whether a result is final if it polls a function
 // (internal/async_assertion.go).
 func TestFinalAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

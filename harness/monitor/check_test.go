@@ -17,7 +17,7 @@ import (
 )
 
 // A leak fails the check in which its objects were leaked, and no later check.
-// If an exception names the leak, the verdict is known.
+// If an exception names the leak, the verdict is VerdictKnown.
 func TestCheckOfHeaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := []int{2, 2, 3, 4, 4}

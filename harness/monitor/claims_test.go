@@ -363,7 +363,7 @@ func long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
 // The article's scenarios, end to end, under each policy. The table in
 // docs/detector.md contains the measured results. The short rows are always
-// measured, all rows with LEAKGATE_E2E=long.
+// measured; the other rows are measured only with LEAKGATE_E2E=long.
 func TestClaims(t *testing.T) {
 	var mu sync.Mutex
 	cells := map[string]string{}
@@ -452,8 +452,8 @@ func checkClaims(t *testing.T, cells map[string]string) {
 		detectorPage, old, rows.String())
 }
 
-// The same scenarios over the adb protocol. Only short rows are measured unless
-// LEAKGATE_E2E is long.
+// The same scenarios over the adb protocol. Only the short rows are measured
+// unless LEAKGATE_E2E is long.
 func TestClaimsOverADB(t *testing.T) {
 	measured := 0
 	for _, c := range claims {

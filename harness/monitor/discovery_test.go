@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// delayed is a phone with a round-trip delay for every command. Its su waits
-// for a confirmation.
+// delayed is a phone with a round-trip delay for every command. Its su command
+// waits for confirmation.
 type delayed struct {
 	*simulated
 	each time.Duration

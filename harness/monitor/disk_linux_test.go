@@ -17,7 +17,7 @@ import (
 )
 
 // smallDisk mounts a file system of the given size in bytes. The test is
-// skipped for users who may not mount.
+// skipped for users who are not allowed to mount file systems.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()

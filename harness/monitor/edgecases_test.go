@@ -131,7 +131,8 @@ func TestRunRecordsTrailingGap(t *testing.T) {
 			}
 			p.HangDumpsys()
 		}()
-		// This is more than half of the run, even under the race detector.
+		// The faults last for more than half of the run, even under the race
+		// detector.
 		hours := max(night(), 3)
 		o.Duration, o.Strict = time.Duration(hours)*time.Hour, true
 		r := perform(t, t.Context(), o)
@@ -200,7 +201,7 @@ func (d *stranger) Shell(ctx context.Context, command string, out, errOut io.Wri
 	return d.simulated.Shell(ctx, askedPID.ReplaceAllString(command, "meminfo 99999 "), out, errOut)
 }
 
-// All marks in a burst and all marks just before the end are counted. Those
+// All marks in a burst and all marks just before the end are counted. Marks
 // that exceed the rate limit are recorded as skipped.
 func TestRunKeepsEveryMark(t *testing.T) {
 	p := phone("S1", rooted(), healthy("com.shop"))
@@ -307,7 +308,7 @@ func TestRunGapAfterSlowRound(t *testing.T) {
 	})
 }
 
-// The host was suspended, so its clock is behind, and then the phone reboots.
+// The host was suspended, so the host's clock is behind when the phone reboots.
 func TestRunLateHostAndReboot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := rooted()

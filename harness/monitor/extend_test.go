@@ -37,7 +37,7 @@ func (s *timedWork) Run(ctx context.Context, _ Env) (record.Workload, error) {
 
 // In a run with a range of durations, a suspicion extends the run until it is
 // decided, at most to the end of the range. Without a suspicion, the run is not
-// extended. A workload that ends before the run is repeated.
+// extended. A workload is repeated if it ends before the run does.
 func TestSuspicionExtendsTheRun(t *testing.T) {
 	const minute = 60.0
 	for name, c := range map[string]struct {

@@ -92,7 +92,7 @@ func TestRunBoundsMarks(t *testing.T) {
 		if !strings.Contains(strings.Join(r.Warnings, "\n"), "marks were skipped because they came too fast") {
 			t.Errorf("warnings %q", r.Warnings)
 		}
-		// The position in a loop of the other marks is unknown.
+		// For the other marks, the position in the loop is unknown.
 		if n := len(r.eventsOf("collected", "")); n > 1 {
 			t.Errorf("got %d collections at marks of a flood, want at most 1", n)
 		}
@@ -115,7 +115,7 @@ func TestNoDumpsAtFloodOfMarks(t *testing.T) {
 	})
 }
 
-// The same applies to crashes that monkey reports.
+// Crashes and ANRs that monkey reports are limited in the same way as marks.
 func TestRunBoundsEventsOfTheWorkload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := flood(t, "// NOT RESPONDING: com.shop (pid 123)"+strings.Repeat(" ", 200), func(o *Options) {
@@ -166,7 +166,8 @@ func TestRateLimit(t *testing.T) {
 }
 
 // Objects are counted and dumped only at consecutive marks. After a burst in
-// which marks were skipped, this resumes at the next consecutive mark.
+// which marks were skipped, counting and dumping resume at the next consecutive
+// mark.
 func TestCountsResumeAfterBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))

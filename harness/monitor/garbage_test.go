@@ -198,8 +198,8 @@ func TestCollectRules(t *testing.T) {
 	}
 }
 
-// Readings out of turn replace those of the round, until too many slots are
-// taken.
+// Immediate readings replace the regular readings of the round, until too many
+// slots are taken.
 func TestRotationBorrow(t *testing.T) {
 	r := newRotation(30 * time.Second)
 	r.Add(capture.Key{Name: "A"})

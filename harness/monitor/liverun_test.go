@@ -167,7 +167,7 @@ func TestWatchRefuses(t *testing.T) {
 }
 
 // Rows of a disconnected phone show that the phone does not respond, and how
-// old they are.
+// old the values are.
 func TestNowOfDisconnectedPhone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))

@@ -687,10 +687,10 @@ func TestRunRefusesADirectoryWithARun(t *testing.T) {
 }
 
 // A cache that fills in an hour and then stops growing is LEAKING while it
-// fills, but is not a leak at the end. Therefore only assert live fails; the
-// verdict is the same with both values. A leak that was never LEAKING fails
-// with both values, and its reason mentions this. The leak takes six hours,
-// which is too long under the race detector.
+// fills, but is not a leak at the end. Therefore the run fails only with assert
+// live; the verdict is the same with both values. A leak whose process was
+// never LEAKING fails with both values, and the reason mentions this. The leak
+// takes six hours, which is too long under the race detector.
 func TestAssertLiveByRobust(t *testing.T) {
 	for name, c := range map[string]struct {
 		model     androidsim.Model

@@ -41,7 +41,7 @@ type bench struct {
 	past []trouble
 }
 
-// trouble is one injected fault. Its times are times of the test's clock.
+// trouble is one injected fault. All times are on the test's clock.
 type trouble struct {
 	name     string
 	effect   androidsim.Effect
@@ -278,8 +278,8 @@ func TestEachFault(t *testing.T) {
 			b, _ := newMemoryBench(t, memoryPhone(1+n))
 			benches = append(benches, b)
 		}
-		// These are two healthy phones that lack features: shell_v2, without
-		// which there is no exit status, before Android 7, and smaps_rollup.
+		// Two healthy phones lack features. Both lack smaps_rollup; the one
+		// with API 22 also lacks shell_v2, and therefore exit statuses.
 		for _, api := range []int{22, 28} {
 			b, _ := newMemoryBench(t, androidsim.Options{Serial: fmt.Sprintf("api%d", api), API: api})
 			benches = append(benches, b)

@@ -15,8 +15,8 @@ func rule(begin, end string) *WindowRule {
 	return &WindowRule{Begin: regexp.MustCompile(begin), End: regexp.MustCompile(end)}
 }
 
-// The rules in the documentation find tests that begin and end, with name and
-// outcome.
+// The rules in the documentation detect the beginning and the end of each test,
+// with its name and outcome.
 func TestWindowRule(t *testing.T) {
 	for _, c := range []struct {
 		rule *WindowRule

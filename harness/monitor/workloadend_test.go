@@ -36,7 +36,7 @@ func TestWorkloadEndsOnOneDevice(t *testing.T) {
 }
 
 // If several workloads run during a run, the end of the last one on a device
-// counts, unless another is still running there.
+// counts, unless another workload is still running on that device.
 func TestWorkloadsBesideARunEnd(t *testing.T) {
 	sleep := func(command string) DeviceCommand { return DeviceCommand{Command: command} }
 	for name, c := range map[string]struct {

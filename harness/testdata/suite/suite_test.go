@@ -72,5 +72,5 @@ func launch() { GinkgoHelper(); open("MainActivity") }
 
 func stop() { GinkgoHelper(); shell("am force-stop com.cart") }
 
-// attempt returns the number of the present attempt of the spec.
+// attempt returns the number of the current attempt of the spec.
 func attempt() int { return CurrentSpecReport().NumAttempts }

@@ -128,7 +128,7 @@ func leaking(tb testing.TB, i *android.Inspector) []heap.Object {
 // signed matches IDs of four bytes, which Shark prints as signed numbers.
 var signed = regexp.MustCompile(`@-[0-9]+`)
 
-// ofShark converts a line of Shark's to the form of our inspector.
+// ofShark converts a line printed by Shark to the form of our inspector.
 func ofShark(line string) string {
 	return signed.ReplaceAllStringFunc(line, func(id string) string {
 		n, _ := strconv.ParseInt(id[1:], 10, 64)
@@ -141,8 +141,8 @@ func sorted(line string) string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Split(line, "\t"))), "\t")
 }
 
-// compareShark compares all inspections of a dump with Shark's. Only in dumps
-// by ART are the fields of a class in the order of their names.
+// compareShark compares all inspections of a dump with Shark's. The fields of a
+// class are in the order of their names only in dumps written by ART.
 func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compared int) {
 	t.Helper()
 	i := inspect(t, g, android.InspectorOptions{Shark214: true})

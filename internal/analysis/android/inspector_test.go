@@ -64,7 +64,7 @@ func (j judged) says(t *testing.T, name string, r any, now, old string) {
 	}
 }
 
-// leaks checks whether an object leaks by each set of rules.
+// leaks checks whether an object leaks according to each set of rules.
 func (j judged) leaks(t *testing.T, name string, r any, now, old bool) {
 	t.Helper()
 	o := j.object(t, r)
@@ -309,8 +309,8 @@ func TestInspectedCompositions(t *testing.T) {
 		"=Composition disposal state unknown (no disposed or state field)", "")
 }
 
-// TestRenamedFlow checks that the state is read from the field by its name in
-// kotlinx.coroutines 1.9.
+// TestRenamedFlow checks that the state is read from the field under the name
+// that it has in kotlinx.coroutines 1.9.
 func TestRenamedFlow(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	enum := h.Declare("androidx.compose.runtime.Recomposer$State", h.Class("java.lang.Enum"))

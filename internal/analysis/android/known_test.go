@@ -150,9 +150,9 @@ func checkKnown(t *testing.T, m *trace.Matcher) {
 	}
 }
 
-// TestShark3FixesShark214 checks all differences between the lists of matchers,
-// each on a build to which it applies and on a build to which it does not
-// apply.
+// TestShark3FixesShark214 checks every difference between the matchers of Shark
+// 3 and those of Shark 2.14, each on a build to which it applies and on a build
+// to which it does not apply.
 func TestShark3FixesShark214(t *testing.T) {
 	const imm = "leak instance field android.view.inputmethod.InputMethodManager#mNextServedView"
 	webView := []string{

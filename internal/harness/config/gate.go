@@ -105,7 +105,7 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 		"The verdict on the memory trend of each process; without a baseline, also on the leaks in its heap dumps.",
 		"`==` or `!=` and one of leak, pass, settled, inconclusive", `["!= leak"]`},
 	gate.RuleDeaths: {
-		"The number of deaths of each process, by cause. Deaths are excused up to the maximum number in a base run.",
+		"The number of deaths of each process, by cause. As many deaths as in the worst base run are excused.",
 		"memory, crash, native_crash, anr, kill, exit or any, then a comparison with a number",
 		`["memory == 0", "crash == 0"]`},
 	gate.RuleSlope: {

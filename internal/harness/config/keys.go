@@ -108,7 +108,7 @@ func schema(c *Config) []key {
 	one := "1"
 	processes := listed("processes", &c.App.Processes, processKind, distinct,
 		list(&c.App.Processes, processPattern, distinct)).
-		document("The processes to watch. Default: all processes of the package: those named like the package, "+
+		document("The processes to watch. The default is all processes of the package: those named like the package, "+
 			"or like the package followed by a colon and a suffix.",
 			`["com.shop", "com.shop:*"]`)
 	processes.unset = "all processes of the package"
@@ -133,8 +133,8 @@ func schema(c *Config) []key {
 			value("require", &c.Devices.Require, count(1, 1000)).
 				document("The minimum number of devices.", "2"),
 			value("stand_in", &c.Devices.StandIn, switchKind).
-				document("Whether a device may be a simulated phone, whose clock runs faster, like that of `leakgate "+
-					"demo --serve`.", "true"),
+				document("Whether a simulated phone, whose clock runs faster, may be used as a device; `leakgate demo "+
+					"--serve` provides one.", "true"),
 		}},
 		workloadKey(&c.Workload),
 		durationKey(c),
@@ -179,15 +179,15 @@ func schema(c *Config) []key {
 				document("The form in which a heap dump is kept after its analysis; stripped removes the contents of "+
 					"primitive arrays, and with them all strings.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
-				document("When a garbage collection is forced and the remaining objects are counted; auto does it at "+
-					"marks between two loops, at most every 10 s, in runs under 2 h, in runs without a duration, and "+
-					"in those that dump at_marks.", "at_marks"),
+				document("When a garbage collection is forced and the remaining objects are counted. auto does so at "+
+					"marks between two loops, at most every 10 s, but not in runs with a duration of 2 h or more "+
+					"unless they dump at_marks.", "at_marks"),
 			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
-				document("Which part of the device's log is kept: app keeps the lines of the app and what the "+
-					"system logs about it; all also keeps the lines of all other apps.", "none"),
+				document("Which part of the device's log is kept: app keeps the lines of the app and those that "+
+					"the system logs about the app; all also keeps the lines of all other apps.", "none"),
 			value("texts", &c.Diagnose.Texts, words(DefaultTexts, TextsShown)).
 				document("Whether reports show strings of the app, which may be personal: keys of maps, names of "+
-					"threads, titles. If hidden, each is replaced with a short hash.", "shown"),
+					"threads, titles. If hidden, each string is replaced with a short hash.", "shown"),
 			stepsKey(&c.Diagnose.Steps),
 		}},
 		gateKey(c),
