@@ -368,8 +368,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestReleased checks that on a user build, neither run-as nor am dumpheap
-// works for an app that is not debuggable.
+// TestReleased checks that neither run-as nor am dumpheap works for an app that
+// is not debuggable on a user build.
 func TestReleased(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{BuildType: "user", Released: true})

@@ -117,9 +117,9 @@ func checkExits(t *testing.T, d *Device, api int, want string) {
 	}
 }
 
-// checkTable compares the table for a layout with the numbers in want. The heap
-// values are copied and the objects are not compared, because both differ
-// between the phones.
+// checkTable compares the table for a layout with the numbers in want. Heap
+// values and objects differ between the phones. Therefore the heap values are
+// copied and the objects are not compared.
 func checkTable(t *testing.T, api int, want string) {
 	t.Helper()
 	parsed, err := dumpsys.ParseMeminfo([]byte(want))

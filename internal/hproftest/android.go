@@ -247,8 +247,9 @@ func (m *arrayMap) put(key, value Ref) {
 // State is the state of a component.
 type State uint8
 
-// These are the states of activities, fragments and services. An Attached
-// component is alive; a NotYet component has not been created yet.
+// These are the states of activities, fragments and services. A component in
+// state Attached is alive; a component in state NotYet has not been created
+// yet.
 const (
 	Attached State = iota
 	Destroyed

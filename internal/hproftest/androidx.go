@@ -39,8 +39,8 @@ func (h *Heap) Lifecycle(state string) Ref {
 // FragmentKind selects the library to which a fragment belongs.
 type FragmentKind uint8
 
-// AndroidX fragments have a lifecycle; Support fragments are of
-// android.support.v4, Framework fragments of android.app.Fragment.
+// AndroidX fragments have a lifecycle. Support fragments are those of
+// android.support.v4, and Framework fragments extend android.app.Fragment.
 const (
 	AndroidX FragmentKind = iota
 	Support

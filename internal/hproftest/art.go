@@ -233,8 +233,8 @@ func javaHash(text []uint16) (h uint32) {
 	return h
 }
 
-// hasRuntimeObjects corresponds to AddRuntimeInternalObjectsField for a class
-// and its superclasses.
+// hasRuntimeObjects reports whether a class or one of its superclasses has the
+// field that ART adds in AddRuntimeInternalObjectsField.
 func (d *dump) hasRuntimeObjects(c *Class) bool {
 	for ; c != nil; c = c.super {
 		if c.addsRuntimeObjects() {

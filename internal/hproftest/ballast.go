@@ -166,8 +166,8 @@ func (m *mass) kindOf(c *Class) kind {
 	return k
 }
 
-// part writes a structure or, if there are enough structures, the chunk that
-// contains the latest ones. It returns false after the last chunk.
+// part writes a structure or, if the current chunk contains enough structures,
+// the object that references them. It returns false after the last chunk.
 func (m *mass) part() bool {
 	written := m.w.Written()
 	last := written-m.start >= m.ballast.Bytes
@@ -518,7 +518,7 @@ func (m *mass) graph(n int) hprof.ID {
 	return first
 }
 
-// weakly writes a weak map with earlier objects as keys.
+// weakly writes a weak map whose keys are earlier objects.
 func (m *mass) weakly(n int) hprof.ID {
 	object, table := m.take(m.weakMap.size), m.take(m.arraySize(4, 2*n))
 	m.ids = m.ids[:0]

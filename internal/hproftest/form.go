@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Runtime is the runtime whose format is written.
+// Runtime selects the runtime whose dump format is written.
 type Runtime uint8
 
 // ART is Android's runtime since 5.0; HotSpot is the JDK's.
@@ -109,7 +109,7 @@ func (ids IDs) Value(s Ref) hprof.ID {
 	return 0
 }
 
-// Write writes the heap. It can be called repeatedly, also with different
+// Write writes the heap. Write can be called repeatedly and with different
 // forms.
 func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 	all, err := Write(out, f, h)
@@ -224,7 +224,7 @@ type dump struct {
 	used    []*Class
 	layouts map[*Class][]slot
 	art     artState
-	// If dry is true, nothing is written: the pass only collects names.
+	// If dry is true, nothing is written, and the pass only collects names.
 	dry bool
 	// buf and elements are reused for each object.
 	buf      []byte

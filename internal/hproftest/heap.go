@@ -331,7 +331,8 @@ func (h *Heap) Array(c *Class) *Class {
 func (h *Heap) New(c *Class, f Fields) Ref {
 	r := h.add(object{shape: ofFields, class: c, slots: make([]uint64, c.first+len(c.fields))})
 	h.objects[r].slots[0] = uint64(c.ref)
-	// Values are set in sorted order, because a value may create a string.
+	// Fields are set in sorted order, because a value may create a string and
+	// the dump must be reproducible.
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		h.Set(r, name, f[name])
 	}

@@ -192,7 +192,7 @@ func (v *verifier) class(c *Class, n *Node) {
 		n.super != v.ids.Of(c.super) || n.Refs["<loader>"] != v.ids.Of(c.loader) {
 		v.Errorf("%+v: class %q, super 0x%x, want %q", v.f, n.Class, uint64(n.super), c.name)
 	}
-	own := 2 // super and loader, which Graph adds
+	own := 2 // the references to superclass and loader, which Graph adds
 	for _, s := range c.statics {
 		v.value(n, s.name, s.kind, s.value, 0)
 		own++

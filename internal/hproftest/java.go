@@ -6,8 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// javaState is the state that is shared by the methods that create objects of
-// java.*.
+// javaState is the state shared by the methods that create objects of java.*.
 type javaState struct {
 	// finalizers and cleaners are the newest entries of the respective lists.
 	finalizers, cleaners Ref
@@ -127,7 +126,7 @@ func (h *Heap) jdkCollections(abstractList, abstractMap *Class) {
 }
 
 // loaders declares the class loader of the app. On ART, the runtime holds the
-// loader's classes; on HotSpot, a list does.
+// loader's classes; on HotSpot, a list holds them.
 func (h *Heap) loaders() {
 	dexCache := h.Declare("java.lang.DexCache", nil, "art", "object location", "long dexFile", "int numStrings",
 		"int numResolvedTypes", "long strings", "long resolvedTypes")

@@ -7,8 +7,8 @@ import "fmt"
 type LeakCase struct {
 	// Name is the name of the case; it is the same in each run.
 	Name string
-	// Classes lists classes whose objects may all be treated as leaking,
-	// whether they leak or not.
+	// Classes lists classes. A test may treat all objects of these classes as
+	// leaking, whether they leak or not.
 	Classes []string
 	// Form selects how the dump is written.
 	Form  Form

@@ -2,8 +2,9 @@ package hproftest
 
 import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
-// knownLeak is a leak that Shark's AndroidReferenceMatchers know, on a phone
-// that has this leak, or a similar leak on a phone that does not.
+// knownLeak is a leak that is known to Shark's AndroidReferenceMatchers, on a
+// phone that has this leak. It may also be a similar leak on a phone that does
+// not have the known leak.
 type knownLeak struct {
 	name  string
 	phone Phone

@@ -187,7 +187,8 @@ func (s *scene) iterableMap(class string, key, value Ref) Ref {
 	return s.New(s.Class(prefix+class), Fields{"mStart": first, "mEnd": last, "mSize": 2})
 }
 
-// contextShapes are the components of apps and their wrappers.
+// contextShapes are the components of apps and the wrappers of these
+// components.
 var contextShapes = []leakShape{
 	{"activity", false, func(s *scene, held Ref) Ref {
 		r := s.New(s.class("com.example.ListActivity", "android.app.Activity", "object presenter"),

@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// place is one key of a header: the object that contains it, and its path.
+// place is a key of a header: the object that contains the key, and the path of
+// the key.
 type place struct {
 	object    map[string]any
 	key, path string
@@ -39,9 +40,8 @@ func places(path string, v any) []place {
 }
 
 // If any key of a header is misspelled, removed, added, set to null or set to a
-// value of another type, report and replay return an error, or a warning of the
-// verdict, that names the key. Null is valid where it means that there is no
-// value.
+// value of another type, report and replay name the key in an error or in a
+// warning of the verdict. Null is valid for keys whose value is optional.
 func TestHeaderWithAnyKeyWrong(t *testing.T) {
 	h := record.Header{
 		Schema:  record.SamplesSchema,

@@ -26,7 +26,7 @@ import (
 
 var article = Options{Policy: detector.ArticlePolicy()}
 
-// said returns the result for one input.
+// said returns what replay prints for one input.
 func said(t *testing.T, text string, o Options) (record.Replay, error) {
 	t.Helper()
 	o.Stdin = strings.NewReader(text)
@@ -51,8 +51,8 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// fed returns what the detectors of a table received, as text, for comparing
-// the reader's result with the table by eye.
+// fed returns, as text, what the detectors of a table received. The text can be
+// compared with the table by eye.
 func fed(t *testing.T, text string, o Options) []string {
 	t.Helper()
 	var out []string
@@ -153,7 +153,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// onlyOurs omits the warnings of the detector.
+// onlyOurs returns the lines without the warnings of the detector.
 func onlyOurs(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
 		return !strings.HasPrefix(l, "line ") && !strings.Contains(l, " samples, ")
@@ -225,8 +225,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// judgedAlike reports whether two processes were judged alike, wherever they
-// were recorded.
+// judgedAlike reports whether two processes got the same verdict, regardless of
+// where they were recorded.
 func judgedAlike(a, b record.ReplayProcess) bool {
 	for _, p := range []*record.ReplayProcess{&a, &b} {
 		p.File, p.Device, p.Source, p.PID = "", "", "", 0
@@ -236,7 +236,7 @@ func judgedAlike(a, b record.ReplayProcess) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// rowsOf generates a leak with noise, a restart, a hole and marks, both as rows
+// rowsOf generates a leak with noise, a restart, a gap and marks, both as rows
 // of a table and as lines of a run whose clock began at another time.
 func rowsOf(r *rand.Rand, process string, pid int) (table, ndjson []string) {
 	line := func(format string, args ...any) { ndjson = append(ndjson, fmt.Sprintf(format, args...)) }
@@ -370,7 +370,7 @@ func TestPolicyOfTheRun(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
 	plain := lineHeader + strings.Join(lines, "\n") + "\n"
 	robust := Options{Policy: detector.RobustPolicy()}
-	// The gap of 4000 s is not a hole.
+	// With this max_gap_s, the gap of 4000 s causes no warning.
 	crossed := strings.NewReplacer(`"article"`, `"robust"`, `"max_gap_s":1800`, `"max_gap_s":7200`).Replace(plain)
 	const hole = "nothing was measured for more than"
 	if a, b := mustSay(t, plain, robust),
@@ -435,7 +435,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// If there are several bases, those that contain the process are used.
+// If there are several bases, only the bases that contain the process are used.
 func TestBases(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	file := func(name string, processes ...string) string {
@@ -481,9 +481,9 @@ func TestBases(t *testing.T) {
 	}
 }
 
-// The verdict is on the difference: a cache that fills in both runs is not a
-// leak, and a leak that only one run has is found, whether or not that run
-// alone would show it.
+// The verdict is about the difference between the runs. A cache that fills in
+// both runs is not a leak. A leak that only one run has is found, even if that
+// run alone would not show the leak.
 func TestBaseDecides(t *testing.T) {
 	series := func(seed uint64, cache, leak float64) string {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -592,8 +592,8 @@ func TestLooksAreBounded(t *testing.T) {
 	}
 }
 
-// Looks are kept only on request, with times on the axis of the process; the
-// request has no other effect.
+// Looks are kept only on request, with times relative to the start of the
+// process. The request has no other effect.
 func TestExplain(t *testing.T) {
 	table, lines := rowsOf(rand.New(rand.NewPCG(4, 4)), "a", 7)
 	for form, text := range map[string]string{
@@ -669,8 +669,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// inPieces judges an input at once and in pieces, checks that the two results
-// agree, and returns the result.
+// inPieces judges an input as a whole and in pieces, and checks that both
+// results are equal. It returns the result.
 func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	t.Helper()
 	run := func(in io.Reader) (record.Replay, string) {
@@ -730,8 +730,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A table may record why a process ended. The rows after that belong to another
-// life, with or without a pid.
+// A table may record why a process ended. The rows after the end belong to
+// another life of the process, with or without a pid.
 func TestDeathsOfTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		text     string

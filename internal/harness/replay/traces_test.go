@@ -15,9 +15,9 @@ import (
 
 var updateTraces = flag.Bool("update", false, "write the results into docs/detector.md")
 
-// trace is a row of the list that comes with the recorded traces: what a
-// careful reader of the floors noted about each trace before any policy could
-// judge it.
+// trace is a row of the list that comes with the recorded traces. The list
+// records what a careful reader of the floors saw in each trace before any
+// policy judged the trace.
 type trace struct{ file, what, length, label, server string }
 
 var traceRow = regexp.MustCompile(
@@ -43,9 +43,9 @@ func judgedTrace(t *testing.T, file, column string, policy detector.Policy) reco
 	return r.Processes[0]
 }
 
-// TestTraceVerdicts checks that no leak is reported for a trace that does not
-// grow until its end, that a leak is reported where it must be, and that
-// docs/detector.md contains the results.
+// TestTraceVerdicts checks that a leak is reported for each trace that must
+// have one, that none is reported for a trace that does not grow until its end,
+// and that docs/detector.md contains the results.
 func TestTraceVerdicts(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| run | length | by its floors | `robust` | rate, MB/h | detectable | `article` | " +

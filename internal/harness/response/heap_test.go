@@ -107,7 +107,7 @@ func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 	return kept
 }
 
-// A dump is kept in the requested form, and the record says so.
+// A dump is kept in the requested form, and the record names this form.
 func TestKept(t *testing.T) {
 	dump := dumpWithSecret(t)
 	if !holds(dump, secret) {
@@ -227,8 +227,8 @@ func TestKeptDamaged(t *testing.T) {
 
 // An interrupted run does not wait for the analysis, and leaves no dump
 // unchanged. A dump that was not analysed is marked as such and kept until it
-// is analysed. The exception is a diagnosis on demand, for which there is no
-// later report.
+// is analysed. A diagnosis on demand is the exception, because no report is
+// created later.
 func TestKeptInterrupted(t *testing.T) {
 	const report = "the run was interrupted before the dump was analyzed: run leakgate report"
 	for _, k := range []struct {
@@ -293,7 +293,7 @@ func TestKeptInterrupted(t *testing.T) {
 }
 
 // If there are many leaks, the record has the first ten of each kind, and the
-// summary names the one to look at first.
+// summary names the leak to look at first.
 func TestManyLeaks(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
 	for i := range 14 {

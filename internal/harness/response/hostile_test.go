@@ -96,8 +96,8 @@ func TestHostileDump(t *testing.T) {
 	}
 }
 
-// fit makes any record small enough. It keeps the beginning of each list and
-// reports what was dropped.
+// fit makes any record small enough for a line of samples.ndjson. fit keeps the
+// beginning of each list and reports what was dropped.
 func TestFit(t *testing.T) {
 	line := strings.Repeat("<", maxText)
 	c := &Case{
@@ -238,8 +238,8 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-// If a folder cannot be written, an error is returned, and the case does not
-// look complete.
+// If a folder cannot be written, an error is returned, and the case is not
+// treated as complete.
 func TestFolderGone(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	c := given(t, r, "native", nil, map[string][]byte{"status.txt": []byte("Name:\tx\nPid:\t4321\nThreads:\t3\n")})

@@ -177,8 +177,8 @@ func TestResumeInterrupted(t *testing.T) {
 		if holds(dump, secret) != (keep == Raw) || dump == nil {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
-		// This also holds for a diagnosis of an interrupted run whose line
-		// already contains what grew.
+		// This includes a diagnosis of an interrupted run whose line already
+		// contains what grew.
 		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "from the interrupted run"})
 		first := resumed(t, r, list)
 		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 ||
@@ -303,9 +303,9 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 	}
 }
 
-// If the run is killed while it packs a dump, at whatever point, its line names
-// the dump as it was pulled: the next report has the same result as without the
-// kill, and leaves one dump.
+// If the run is killed at any point while it packs a dump, the line of the
+// diagnosis names the dump as it was pulled. The next report has the same
+// result as without the kill, and leaves only one dump.
 func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -356,7 +356,8 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 	for name, x := range map[string]struct {
 		packed []byte
 		warned string
-		// stays reports whether a part is kept when dumps are stripped.
+		// stays reports whether a part of a dump is kept when dumps are
+		// stripped.
 		stays bool
 	}{
 		"truncated": {whole[:len(whole)-100], "its zstd data end early", true},
@@ -406,8 +407,8 @@ func declaring(t *testing.T, size uint64) []byte {
 	return append(head, 0x03, 0x00, 0x10, 0x00)
 }
 
-// If packing fails, dumps that are kept as a whole stay unpacked. Dumps that
-// are to be stripped are removed, because they still have all their contents.
+// If packing fails, dumps that are to be kept as a whole stay unpacked. Dumps
+// that are to be stripped are removed, because they still contain everything.
 // No partial file is left.
 func TestPackFails(t *testing.T) {
 	dump := dumpWithSecret(t)
@@ -441,7 +442,7 @@ func TestPackFails(t *testing.T) {
 	}
 }
 
-// fullDisk accepts left bytes and then fails.
+// fullDisk is a writer that accepts a number of bytes, left, and then fails.
 type fullDisk struct{ left int }
 
 func (d *fullDisk) Write(p []byte) (int, error) {
@@ -452,8 +453,8 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// If the disk becomes full while a dump is packed, at whatever point, the dump
-// is not mistaken for a packed one.
+// If the disk becomes full at any point while a dump is packed, the incomplete
+// file is not mistaken for a packed dump.
 func TestPackOnAFullDisk(t *testing.T) {
 	data := dumpWithSecret(t)
 	in := &dump{ReaderAt: bytes.NewReader(data), size: int64(len(data))}

@@ -78,8 +78,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// word returns the word of a cell, derived from the results on an old and on a
-// new phone.
+// word returns the text of a cell, derived from the results on an old and a new
+// phone.
 func word(old, young bool) string {
 	switch {
 	case old && young:
@@ -185,8 +185,8 @@ func (p *phone) target(t *testing.T, kind string) capture.Target {
 	return capture.Target{Process: found.Processes[0], Level: probe.Level}
 }
 
-// shows returns how much of a leak of the given kind the response finds, judged
-// by its findings, not by its artifacts.
+// shows returns how much of a leak of the given kind the response finds,
+// according to the findings and not to the artifacts.
 func (p *phone) shows(t *testing.T, kind string) string {
 	t.Helper()
 	r, target := response.New(t.TempDir(), response.Options{Keep: response.Nothing}), p.target(t, kind)

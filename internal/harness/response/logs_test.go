@@ -21,8 +21,8 @@ func exitRecord(i int, at, process string, user, reason int) string {
 const exitHead = "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.shop\n"
 
 // The device prints the exits of all users, starting with the lowest uid. The
-// exits of another user's app are not attributed to this one, and the newest
-// exit is reported as the last one.
+// exits of another user's app are not attributed to the watched app, and the
+// newest exit is reported as the last one.
 func TestExitsOfUser(t *testing.T) {
 	text := exitHead + "    Historical Process Exit for uid=10123\n" +
 		exitRecord(0, "2026-01-02 09:00:00.000", "com.shop", 0, 4) +

@@ -102,8 +102,8 @@ func TestThreadNamesCompared(t *testing.T) {
 	}
 }
 
-// A killed run leaves no full names either. A report that compares names with
-// hidden ones hides them first.
+// A killed run leaves no full names behind. Before a report compares full names
+// with hidden names, it hides the full names.
 func TestThreadNamesResumed(t *testing.T) {
 	dir := t.TempDir()
 	r := New(dir, Options{})

@@ -160,7 +160,7 @@ func TestEachKind(t *testing.T) {
 	}
 }
 
-// release is like watch, for a user build with a released app.
+// release is like watch, but for a released app on a user build.
 func release(t *testing.T, phone androidsim.Options, leak androidsim.Model) *watched {
 	t.Helper()
 	phone.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
@@ -299,9 +299,8 @@ func TestFoldersOfSimilarNames(t *testing.T) {
 	}
 }
 
-// If a device disappears during the collection, or the run ends, what was
-// collected until then is kept, reported, and left in the form that is to be
-// kept.
+// If the device disappears or the run ends during the collection, the artifacts
+// collected until then are reported and kept in the requested form.
 func TestInterruptedDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})

@@ -29,7 +29,7 @@ var bars = []struct {
 const warming = 5 * time.Second
 
 // BenchmarkResponse measures the time from an order until all artifacts are on
-// the host, and the time of the analysis, and compares both with the times in
+// the host, and the time of the analysis. It compares both times with those in
 // the article. It uses real Java processes behind the real adb server.
 func BenchmarkResponse(b *testing.B) {
 	hostdevicetest.RequireJava(b)

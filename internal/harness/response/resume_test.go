@@ -14,7 +14,8 @@ import (
 
 // A run that was killed between the collection and the analysis is completed:
 // the dump is analysed and stripped, the growth since the snapshot is reported,
-// and incomplete files are removed. A second call has nothing left to do.
+// and incomplete files are removed. A second call of Resume has nothing left to
+// do.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, dir := onPhone(t, 0, 34), t.TempDir()

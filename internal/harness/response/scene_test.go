@@ -35,7 +35,7 @@ type localPhone struct {
 	// before, if not nil, is called before each command and may return its
 	// error.
 	before func(command string) error
-	// missing is the name of a program that the phone does not have.
+	// missing is the name of a program that is missing on the phone.
 	missing string
 }
 
@@ -338,7 +338,7 @@ func given(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, fi
 	return c
 }
 
-// analysed is like given; the case is then analysed and checked.
+// analysed is like given, but also analyses and checks the case.
 func analysed(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
 	t.Helper()
 	c := given(t, r, recipe, before, files)

@@ -58,7 +58,7 @@ func smapsOf(areas []area) []byte {
 			"Size:                 64 kB\nRss:            %d kB\nPss:            %d kB\nPrivate_Dirty:  %d kB\nSwap: "+
 				"          %d kB\nSwapPss:        %d kB\nVmFlags: rd wr mr mw me ac\n",
 			a.pss, a.pss, a.pss, a.swap, a.swap)
-		at += 0x20000 // areas do not touch each other, so none is the .bss of another
+		at += 0x20000 // gaps, so that no area looks like the .bss of another
 	}
 	return []byte(b.String())
 }
@@ -71,8 +71,8 @@ var areaNames = []string{
 	"[anon:.bss]", "/dmabuf:%d",
 }
 
-// Growth is attributed completely: both the kinds and the mappings add up to
-// the measured total, and each has its true growth.
+// All growth is attributed: the kinds and also the mappings add up to the
+// measured total, and each of them has its true growth.
 func TestGrowthSumsUp(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	r := New(t.TempDir(), Options{})
@@ -126,7 +126,7 @@ func sizeWords(kb int64) string {
 }
 
 // Two sources of the same memory have different sums: they are not compared,
-// and the summary says so. A source that was read both times is compared.
+// and the summary says so. A source that is in both snapshots is compared.
 func TestGrowthOfOtherSource(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	smaps, showmap := recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz"),
@@ -231,7 +231,8 @@ func TestThreadsWithoutNames(t *testing.T) {
 	}
 	equal(t, "then", seen(analysed(t, r, "thread", back.Now, nameless(60))), []string(nil))
 
-	// Names were read only this time, and no threads were read before.
+	// In the first case, names are in the later snapshot only; in the second,
+	// no threads were read earlier.
 	late := analysed(t, r, "thread", analysed(t, r, "thread", nil, nameless(20)).Now, named(20))
 	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
 	none := analysed(t, r, "thread", &MemorySnapshot{}, nameless(7))

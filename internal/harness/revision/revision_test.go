@@ -95,9 +95,9 @@ func TestOfCI(t *testing.T) {
 	}
 }
 
-// For a checkout the commit, the branch and whether files differ from the
-// commit are known. A file system monitor configured in the checkout is not
-// run.
+// For a checkout, the revision contains the commit, the branch and whether
+// files differ from the commit. A file system monitor configured in the
+// checkout is not run.
 func TestOfGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		recorded.Missing(t, "a checkout needs git: %v", err)

@@ -101,8 +101,8 @@ func TestArtifactDamaged(t *testing.T) {
 	}
 }
 
-// An update writes the file to upload, based on all earlier uploads and on
-// content that the same job has already written there.
+// An update writes the file to be uploaded. The content is based on all earlier
+// uploads and on what the same job has already written to the file.
 func TestArtifactUpdate(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, "artifact:base", Options{Dir: dir, Artifacts: uploads{contents: []string{"b", "c"}}, Branch: "main"})

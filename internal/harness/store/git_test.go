@@ -432,7 +432,7 @@ func TestGitHooks(t *testing.T) {
 	w.git(dir, "config", "core.hooksPath", filepath.Join(w.root, "hooks"))
 	w.write(filepath.Join(w.root, ".gitconfig"), "[core]\n\thooksPath = "+filepath.Join(w.root, "hooks")+
 		"\n\tfsmonitor = touch "+trap+"\n", 0o600)
-	// The remote is on this machine as well, with its own settings.
+	// The remote is also on this machine and has its own settings.
 	w.git(w.remote, "config", "core.hooksPath", filepath.Join(w.remote, "hooks"))
 	if err := s.Update(t.Context(), writing("two")); err != nil {
 		t.Error(err)
@@ -460,8 +460,8 @@ func TestGitRejected(t *testing.T) {
 	w.clean()
 }
 
-// wrap adds a git to the PATH that runs a script for the first call of a
-// subcommand; in the script, GIT is the real git.
+// wrap adds a git to the PATH that runs a script instead of git for the first call
+// of a subcommand. In the script, GIT is the real git.
 func (w *world) wrap(subcommand, script string) {
 	w.t.Helper()
 	git, err := exec.LookPath("git")

@@ -24,8 +24,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// childVariable makes the test program act as one of the programs that tests
-// start.
+// childVariable is the environment variable that makes the test binary act as
+// one of the programs that tests start.
 const childVariable = "LEAKGATE_TEST_STORE"
 
 func TestMain(m *testing.M) {
@@ -175,8 +175,8 @@ func TestBranchesAgreeWithGit(t *testing.T) {
 	}
 }
 
-// The words are the same as those of a shell, if the shell accepts the text
-// unchanged.
+// A command is split into the same words as by a shell, provided that the shell
+// accepts the command as it is.
 func TestWordsAgreeWithShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -249,7 +249,8 @@ func baseChild(args []string) int {
 	}
 	fresh, _ := io.ReadAll(os.Stdin)
 	if mode == "compares" {
-		// The directory serves as the lock between comparing and writing.
+		// The directory is the lock that is held from the comparison until the
+		// write.
 		for os.Mkdir(file+".lock", 0o700) != nil {
 			time.Sleep(time.Millisecond)
 		}
@@ -331,7 +332,8 @@ func TestCommandFails(t *testing.T) {
 	}
 }
 
-// If the program compares, no update of concurrent writers is lost.
+// If the program compares before it writes, no update of concurrent writers is
+// lost.
 func TestCommandCompares(t *testing.T) {
 	s, _ := base(t, "compares", time.Minute)
 	both(t, func(writer int) error {

@@ -35,8 +35,8 @@ func gone(t *testing.T, pids string) {
 	}
 	for _, pid := range fields {
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			// A process that has ended and has not been waited for has the
-			// state Z.
+			// A process that has ended but has not been waited for is in state
+			// Z.
 			out, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
 			if err != nil || strings.HasPrefix(strings.TrimSpace(string(out)), "Z") {
 				break

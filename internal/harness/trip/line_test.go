@@ -124,8 +124,8 @@ func TestLineAgainstNormalEquations(t *testing.T) {
 	}
 }
 
-// The verdict does not depend on the level of a measure; it depends on the unit
-// of the measure only through the noise.
+// The verdict does not depend on the level of a measure. The unit of the
+// measure affects the verdict only through the noise.
 func TestVerdictIsInvariant(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	states := map[state]int{}

@@ -79,8 +79,8 @@ func with(n noise, change func(*simulated)) func(uint64) *simulated {
 // usual is the noise of native memory in an idle process.
 var usual = noise{100, 0.5}
 
-// A process without a leak causes no alarm, whatever its noise, its one-time
-// objects and its caches are.
+// A process without a leak causes no alarm, regardless of its noise, one-time
+// objects and caches.
 func TestSteadyTripsPass(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -164,8 +164,8 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 }
 
-// A trip does not pass if the process has a leak that the trip, according to
-// its result, would have detected.
+// If the process has a leak that the trip claims to be able to detect, the trip
+// does not pass.
 func TestSmallestFound(t *testing.T) {
 	for _, sigma := range []float64{30, 100, 200, 300, 500} {
 		for _, perLoop := range []float64{200, 300, 500, 1000} {

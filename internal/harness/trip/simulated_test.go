@@ -8,7 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shape returns how much a measure has gained after a number of loops.
+// shape is a function that returns by how much a measure has grown after a
+// number of loops.
 type shape func(loops float64) float64
 
 func flat(float64) float64 { return 0 }

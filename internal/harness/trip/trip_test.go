@@ -166,8 +166,7 @@ func (b *brokenDump) Dump(context.Context) (*Dump, error) {
 // failing is a process in which an operation fails after a number of calls.
 type failing struct {
 	*dumped
-	// calls counts all calls; at is the number of the call for which fail is
-	// called.
+	// calls counts all calls, and fail is called at call number at.
 	calls, at int
 	fail      func(*failing)
 
@@ -230,7 +229,7 @@ func TestRestartAtAnyTime(t *testing.T) {
 				Death:   func(_ context.Context, pid int) string { return fmt.Sprintf("crash of %d", pid) },
 			})
 		if s.calls < at {
-			continue // the trip was over
+			continue // the trip had already ended
 		}
 		var restart *RestartError
 		if err == nil {
@@ -342,8 +341,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Screens that are retained are found by their counts alone, even at a rate of
-// one in two loops. A screen that is open now, or that was opened and closed,
+// Retained screens are found by their counts alone, even if only every second
+// loop retains one. A screen that is open now, or that was opened and closed,
 // is not a leak.
 func TestScreensThatStay(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -69,9 +69,10 @@ func StartRooted(t testing.TB, o hostdevice.Options) *Running {
 	return Start(t, o)
 }
 
-// rooted reports whether a device whose options specify no UIDs gets those of a
-// rooted phone. If the shell has its own UID, the app must not be root, because
-// every user of this machine can act as the app through the run-as socket.
+// rooted reports whether a device gets the UIDs of a rooted phone if its
+// options specify no UIDs. If the shell has its own UID, the app must not be
+// root, because every user of this machine can act as the app through the
+// run-as socket.
 func rooted(o hostdevice.Options) bool { return os.Getuid() == 0 && o.ShellUID == 0 }
 
 // StartNested is like Start, with Android's own adbd and an adb server in a
@@ -226,7 +227,8 @@ func Program(t testing.TB) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "hostdevice")
-	// If a child inherited the open file, the program could not be started.
+	// If a child process inherited the file while it is open for writing, the
+	// program could not be started.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, binary, 0o755); err != nil {

@@ -39,14 +39,14 @@ func TestReadHotSpot(t *testing.T) {
 		area(0x550000000000, 0x550000001000, "r-xp", "/usr/lib/jvm/bin/java", 8) +
 		area(0x560000000000, 0x560000100000, "rw-p", "[heap]", 16) +
 		area(high, high+0x4000, "---p", "", 0) +
-		area(high+0x4000, high+m, "rw-p", "", 32) + // a Java thread: guard inside
+		area(high+0x4000, high+m, "rw-p", "", 32) + // a Java thread, guard page inside the stack
 		area(high+m, high+m+0x1000, "---p", "", 0) +
-		area(high+m+0x1000, high+2*m+0x1000, "rw-p", "", 64) + // a native thread: guard in front
+		area(high+m+0x1000, high+2*m+0x1000, "rw-p", "", 64) + // a native thread, guard page before the stack
 		area(high+3*m, high+3*m+0x4000, "---p", "", 0) +
-		area(high+3*m+0x4000, high+9*m, "rw-p", "", 128) + // behind a guard, but too long
-		area(high+9*m, high+10*m, "rw-p", "", 256) + // 1 MiB, but no guard
+		area(high+3*m+0x4000, high+9*m, "rw-p", "", 128) + // behind a guard page, but too long
+		area(high+9*m, high+10*m, "rw-p", "", 256) + // 1 MiB, but no guard page
 		area(high+11*m, high+75*m, "---p", "", 0) +
-		area(high+75*m, high+76*m, "rw-p", "", 512) + // not behind a guard
+		area(high+75*m, high+76*m, "rw-p", "", 512) + // not behind a guard page
 		area(high+80*m, high+81*m, "rwxp", "", 1024) +
 		area(high+90*m, high+91*m, "r--p", "/usr/lib/libc.so.6", 2048) +
 		area(high+91*m, high+92*m, "rw-p", "/usr/lib/jvm/lib/server/classes.jsa", 4096) +
