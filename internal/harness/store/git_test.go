@@ -460,8 +460,8 @@ func TestGitRejected(t *testing.T) {
 	w.clean()
 }
 
-// wrap adds a git to the PATH that runs a script instead of git for the first call
-// of a subcommand. In the script, GIT is the real git.
+// wrap adds a git to the PATH that runs a script before the first call of a
+// subcommand. In the script, GIT is the real git.
 func (w *world) wrap(subcommand, script string) {
 	w.t.Helper()
 	git, err := exec.LookPath("git")
