@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Levels after forced collections are judged once there are 12 of them. Each is
-// the level at one point in time; a level that follows a mark "gc" is a mean
-// over a minute.
+// Levels after forced collections are judged once there are 12 of them. Each of
+// these levels is a value at one point in time, while the level that follows a
+// mark "gc" is a mean over a minute.
 func TestCollectedLevels(t *testing.T) {
 	const every = 30 * time.Second
 	for name, c := range map[string]struct {

@@ -126,8 +126,8 @@ func noisyLine(n int, interval, perHour, sd float64) trend.Line {
 }
 
 // TestTwoProcesses52 checks that the same 50 MB/h has t 8.5 in a quiet process
-// and 0.85 in a noisy one. Both values match the printed ones with 50 samples,
-// 25 minutes.
+// and 0.85 in a noisy one. With 50 samples (25 minutes), both values match the
+// printed values.
 func TestTwoProcesses52(t *testing.T) {
 	for sd, want := range map[float64]float64{5: 8.5, 50: 0.85} {
 		if l := noisyLine(50, 30, 50, sd); math.Abs(l.T-want) > 0.005*want {

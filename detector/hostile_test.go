@@ -25,8 +25,8 @@ type attack struct {
 	state, worst detector.State
 	looks        int
 	// old reports whether a reading was added that is not newer than an earlier
-	// one; impossible reports whether a sample of impossible size was added.
-	// Both must cause a warning.
+	// one; impossible reports whether a sample of impossible size was added. In
+	// both cases, the verdict must contain a warning.
 	old, impossible bool
 }
 

@@ -77,7 +77,8 @@ func TestJump(t *testing.T) {
 			if len(list) != 1 || list[0].At != time.Hour || list[0].Stayed {
 				t.Fatalf("s%v: %+v after 29 min", sigma, list)
 			}
-			// One sample above a level of ten samples.
+			// The size of the jump is the difference between one sample and a
+			// level computed from ten samples.
 			if mb := float64(list[0].Bytes) / detector.MB; math.Abs(mb-250) > 4.5*sigma {
 				t.Errorf("s%v: %.1f MB, want 250", sigma, mb)
 			}

@@ -505,8 +505,8 @@ func TestCollections(t *testing.T) {
 }
 
 // TestSuite checks a suite whose loops of 20 min each allocate 150 MB and free
-// them. The load alone is not a leak. With an additional 30 MB/h there is a
-// leak, and the loops show its rate.
+// them. The load alone is not a leak. Additional growth of 30 MB/h is a leak,
+// and the loops reveal its rate.
 func TestSuite(t *testing.T) {
 	const length, runs = 20 * time.Minute, 10
 	for _, rate := range []float64{0, 30} {
@@ -541,8 +541,8 @@ func TestLoopsOfAMonth(t *testing.T) {
 	}()
 	s := newSuite(flat, each(length))
 	for s.until(31 * day); s.at < 36*day; {
-		// Levels are merged when there are many, so the test counts the loops
-		// that they cover.
+		// If there are many levels, they are merged, so the test counts the
+		// loops that the levels cover.
 		count := func() int { f := s.loops().floors; return len(f.levels)*f.each + f.n }
 		before, gone := count(), s.d.machine.(*robustMachine).axis.origin > 0
 		if s.until(s.at + day); count() != before+6 {

@@ -58,8 +58,8 @@ func (s script) play(change func(*articleRules), shift time.Duration, raise int6
 }
 
 // TestOriginDoesNotMatter checks that neither the clock's origin nor a constant
-// level is evidence. Spikes are off, because they are measured against the
-// level.
+// level is evidence. The detection of spikes is off, because a spike is
+// measured relative to the level.
 func TestOriginDoesNotMatter(t *testing.T) {
 	noSpikes := func(a *articleRules) { a.spikeMin = 1 << 50 }
 	steps := 0

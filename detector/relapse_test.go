@@ -128,8 +128,8 @@ func TestRelapseText(t *testing.T) {
 	if len(got) != 1 || got[0].Rule != "relapse" {
 		t.Fatalf("%+v", r.steps)
 	}
-	// Three quarters of the way from 229 to 432 MB. These levels include the
-	// graphics memory of the breakdowns.
+	// Three quarters of the way from 229 to 432 MB. The levels of 229 and 432
+	// MB include the graphics memory of the breakdowns.
 	if age := (got[0].At - begin).Minutes(); age < 13.5 || age > 15.5 {
 		t.Errorf("at %.1f min", age)
 	}

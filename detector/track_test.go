@@ -10,7 +10,7 @@ import (
 )
 
 // diary is a track that keeps the mean of every slot, in bytes, and computes
-// each floor from them on demand.
+// each floor from these means on demand.
 type diary struct {
 	slots []float64
 	sum   float64
@@ -181,7 +181,8 @@ func (p *tape) checkRecent(t *testing.T, n int) {
 	}
 }
 
-// checkLevels divides random stretches into random numbers of blocks.
+// checkLevels compares the levels of a random stretch, divided into a random
+// number of blocks, with the expected levels.
 func (p *tape) checkLevels(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	m := p.m

@@ -44,7 +44,8 @@ func (p *lyingPhone) Shell(ctx context.Context, command string, stdout, stderr i
 }
 
 // An impossible value becomes a missing sample, both in a run and in its
-// report. It never counts as 0 bytes, and no verdict is pass because of it.
+// report. An impossible value is never treated as 0 bytes, and never leads to
+// the verdict pass.
 func TestImpossibleReadings(t *testing.T) {
 	from := func(first, every int, value string) func(int, string) string {
 		return func(n int, kb string) string {

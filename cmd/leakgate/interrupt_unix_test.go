@@ -73,8 +73,8 @@ func TestCtrlCFinishesTheRun(t *testing.T) {
 }
 
 // A workload that ignores the request to end gets its grace period after the
-// first Ctrl-C, and is killed at once after the second. None of its processes
-// or files remains.
+// first Ctrl-C, and is killed at once after the second. No process or file of
+// the workload remains.
 func TestCtrlCTwiceStopsNow(t *testing.T) {
 	dir := t.TempDir()
 	alive := filepath.Join(dir, "alive")

@@ -115,8 +115,8 @@ func TestKilledEverySixSeconds(t *testing.T) {
 }
 
 // If a suite restarts a process without a leak every 20 minutes, the verdict is
-// inconclusive and never a leak. It states how large a leak could have been
-// missed.
+// inconclusive and never a leak. The verdict states how large a leak could have
+// been missed.
 func TestHealthyProcessRestartedEveryTwentyMinutes(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)

@@ -30,8 +30,8 @@ diagnose: { dump: at_marks }
 `
 
 // With marks that wait, each process has a dump after each loop and before the
-// next. With marks that do not wait, it has at least three dumps, and each
-// missing dump is reported as missing evidence.
+// next. With marks that do not wait, each process has at least three dumps, and
+// each missing dump is reported as missing evidence.
 func TestMarksOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()

@@ -86,10 +86,10 @@ func TestSettlingProcessesOnTheHostDevice(t *testing.T) {
 	}
 }
 
-// This test runs end to end with real parts: the real adb server, the real
+// This end-to-end test uses real components: the real adb server, the real
 // adbd, a real shell, and four Java processes, three of which really leak. One
-// run is on a build where everything may be read; the other is on a user build
-// with a released app, where the kernel denies access.
+// run is on a build that allows everything to be read. The other run is on a
+// user build with a released app, on which the kernel denies access.
 func TestNightOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes more than two minutes")
@@ -151,8 +151,8 @@ func TestLimitsOnTheHostDevice(t *testing.T) {
 		}
 		w.says(t, l.Text)
 	}
-	// The process died as predicted, and at the predicted time: the app cannot
-	// run without files.
+	// The process died as predicted, and at the predicted time: an app that can
+	// open no more files cannot run.
 	warned := w.process(t, "files").Limits[0]
 	gone := slices.IndexFunc(w.events,
 		func(e record.Event) bool { return e.Event == "gone" && modeOf(e.Process) == "files" })

@@ -164,7 +164,7 @@ func TestObjectsOfTheManifest(t *testing.T) {
 }
 
 // For each object, the tree in the output of analyze agrees with the output of
-// the command objects. The tree contains the children that retain most, and the
+// `leakgate objects`. The tree contains the children that retain most, and the
 // total bytes of the other children.
 func TestTreeAgreesWithObjects(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
@@ -242,7 +242,8 @@ func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Do
 		n++
 	}
 	checkBranch(t, below, all[:n], d.Children)
-	// Registered native memory belongs to its object.
+	// Registered native memory is attributed to the object for which it is
+	// registered.
 	for _, o := range all[n:] {
 		rest -= o.RetainedBytes
 	}

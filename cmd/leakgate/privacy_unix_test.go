@@ -34,8 +34,8 @@ const (
 func TestRunIsPrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		umask int
-		// there is the mode of the directory if the directory exists before the
-		// run, otherwise 0.
+		// The field there is the mode of the directory if the directory exists
+		// before the run, otherwise 0.
 		there fs.FileMode
 	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0},
 		"umask 022 in a directory that others may enter": {0o022, 0o755}} {

@@ -31,13 +31,14 @@ const (
 )
 
 // The nightly run of the examples takes little more than two minutes of real
-// time on the host device. In device time, it lasts as long as a verdict
+// time on the host device. In device time, the run lasts as long as a verdict
 // requires.
 const (
 	nightScale    = 25
 	nightDuration = "55m"
 	// nightInterval is the time between two samples of a process that does not
-	// leak, in seconds. It is shorter than the time that a heap dump takes.
+	// leak, in seconds. The interval is shorter than the time that a heap dump
+	// takes.
 	nightInterval = 15.0
 	// leakRate is the rate of each leak, in MB/h.
 	leakRate = 300

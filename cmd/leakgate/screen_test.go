@@ -117,9 +117,9 @@ func TestScreenOfWideNames(t *testing.T) {
 	})
 }
 
-// Only redrawn lines must fit into one row: the table is truncated to the width
-// of the terminal, and the event above it, which is not redrawn, is printed in
-// full, up to a limit.
+// Only redrawn lines must fit into one row. The table is truncated to the width
+// of the terminal. The event above the table is not redrawn, so it is printed
+// in full, up to a limit.
 func TestScreenTruncatesOnlyTheTable(t *testing.T) {
 	for _, width := range []int{1, 2, 38, 80} {
 		synctest.Test(t, func(t *testing.T) {
@@ -230,8 +230,8 @@ func TestEventNameIsPrintedOnce(t *testing.T) {
 	}
 }
 
-// replay returns the lines that a terminal shows after this output. It supports
-// the two control sequences that the screen uses.
+// replay returns the lines that a terminal shows after this output. replay
+// supports the two control sequences that the screen uses.
 func replay(t *testing.T, text string) []string {
 	t.Helper()
 	var lines []string
