@@ -22,7 +22,7 @@ func named(names ...string) map[string][]byte {
 	return map[string][]byte{threadsFile: []byte(b.String())}
 }
 
-// numbered returns the names of a pool, numbered from 1.
+// numbered returns the thread names of a pool, numbered from 1.
 func numbered(format string, n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprintf(format, i+1))

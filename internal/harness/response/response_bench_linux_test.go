@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// bars holds the longest times in section 6.3 of the article, in seconds.
+// bars holds the longest times that section 6.3 of the article permits, in
+// seconds.
 var bars = []struct {
 	kind, process string
 	seconds       float64

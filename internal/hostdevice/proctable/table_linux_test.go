@@ -147,7 +147,8 @@ func TestEnvironmentOfStarting(t *testing.T) {
 	t.Logf("environment seen %d times, missing %d times", seen, bare)
 }
 
-// TestWithout covers the stages of starting a process and the permanent states.
+// TestWithout covers processes in each stage of their start, and processes that
+// never have an environment.
 func TestWithout(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    memory
