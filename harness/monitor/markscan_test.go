@@ -124,7 +124,8 @@ func TestMarkOfAppJustStarted(t *testing.T) {
 	}
 }
 
-// If an app is found for a waiting mark, its quiet time begins at that moment.
+// If an app is found while a mark waits, the app's quiet time begins at that
+// moment.
 func TestQuietTimeOfAppFoundLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))

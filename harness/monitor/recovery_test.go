@@ -177,8 +177,8 @@ func TestRunLosesDeviceAfterTimeout(t *testing.T) {
 	})
 }
 
-// After a reboot that takes longer than the previous uptime, the clock does not
-// show a lower value. Only the boot ID reveals the reboot.
+// After a reboot that takes longer than the previous uptime, the clock is not
+// behind its previous value. Only the boot ID reveals the reboot.
 func TestRunRebootWithLaterClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := rooted()

@@ -386,8 +386,8 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 }
 
 // If Ctrl-C is pressed during the analysis of a dump, or while the dump waits
-// for the analysis of another phone's dump, the dump is kept. It is stripped
-// unless raw dumps are kept, and a report analyzes it.
+// for the analysis of another phone's dump, the dump is kept. The dump is
+// stripped unless raw dumps are kept, and a report can analyze it later.
 func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 	for _, keep := range []response.Keep{response.Stripped, response.Raw, response.Nothing} {
 		t.Run(string(keep), func(t *testing.T) {

@@ -38,8 +38,8 @@ func newRealBench(t *testing.T, server *adbtest.Server, number int, scale float6
 		t.Fatal(err)
 	}
 	b := newBench(t, p, client, server.Connect(t, d.Addr()), androidsim.Faults(p, d, line))
-	// A stream whose opening was corrupted on the connection lives as long as
-	// the connection, because no host knows its number.
+	// A stream whose OPEN packet was corrupted stays open until the connection
+	// ends, because no host knows the number of the stream.
 	b.hangUp = d.Drop
 	return b
 }

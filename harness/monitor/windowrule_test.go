@@ -150,7 +150,7 @@ func TestHostCommandWindows(t *testing.T) {
 
 // However many tests begin, the number of open tests is bounded. If a rule
 // matches no test, or no end of a test, evidence is missing: the run ends with
-// exit code 5 and not with that of a run without leaks.
+// exit code 5, not 0.
 func TestWindowRuleWithoutMatches(t *testing.T) {
 	for want, r := range map[string]*WindowRule{
 		`no test was checked: no line of the output matches workload.windows.begin, "BEGINN"`: rule("BEGINN", "END"),
@@ -196,8 +196,8 @@ func TestFoundTestsAreBounded(t *testing.T) {
 	none.finish()
 }
 
-// Whatever is printed, the tests that remain open are those that a
-// straightforward interpretation of the lines leaves open.
+// Whatever is printed, the tests that remain open are the same as those
+// computed by a straightforward implementation.
 func FuzzWindowRule(f *testing.F) {
 	f.Add("BEGIN a\nBEGIN b\nEND a\nEND\n\x1b[1mBEGIN a\x1b[0m\nEND c\n")
 	f.Add(strings.Repeat("BEGIN x\n", 2*maxOpenTests) + "END x\n")

@@ -154,8 +154,8 @@ func TestShellStdin(t *testing.T) {
 	}
 }
 
-// TestShellEnds checks that whatever a command leaves running is released and
-// can write nothing after the exit status.
+// TestShellEnds checks that processes that a command leaves running are
+// released and can write nothing after the exit status.
 func TestShellEnds(t *testing.T) {
 	expectNoGoroutines(t)
 	var left sync.WaitGroup

@@ -83,8 +83,8 @@ func (b *bytesOf) number(n int) (v uint64) {
 
 const hostileFirst = 0x8000
 
-// The objects of a hostile dump: first hostileEach of each class, then
-// hostileEach of each kind of array, then others, depending on the bytes.
+// The objects of a hostile dump: first hostileEach objects of each class, then
+// hostileEach arrays of each kind, then other objects, depending on the bytes.
 const hostileEach = 3
 
 var hostileArrays = []string{"chars", "bytes", "longs", "refs", "pictures"}

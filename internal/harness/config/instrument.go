@@ -217,7 +217,7 @@ func windowsKey(into **Windows) key {
 				`BEGIN (?P<name>.+)`),
 		optional("end", &v.End, regexpKind, "").
 			document("Matches the line at which a test ends. The group `name` identifies the test, the group "+
-				"`outcome` is its result. Required.", `END (?P<name>.+)`),
+				"`outcome` contains the result. Required.", `END (?P<name>.+)`),
 	}
 	return key{name: "windows", beside: true, keys: keys, needed: []string{"begin", "end"},
 		about:  "Tests found in the output of a command, each of which is checked for leaks.",

@@ -155,12 +155,12 @@ func schema(c *Config) []key {
 		}},
 		{name: "detect", about: "How the memory of each process is judged.", keys: []key{
 			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).
-				document("The set of rules.", "article"),
+				document("The set of rules by which leaks are detected.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
 				document("end judges by the verdict at the end of the run; live fails a run in which a process ever "+
 					"reached LEAKING.", "live"),
 			optional("must_see", &c.Detect.MustSee, rateKind,
-				"a pass can miss leaks below the rate that its message states").
+				"a pass can miss leaks slower than the rate in its message").
 				document("The slowest leak that a pass must rule out: a process that could hide such a leak is "+
 					"inconclusive.", "50MB/h"),
 		}},
@@ -171,8 +171,8 @@ func schema(c *Config) []key {
 				"instead of 5.", "true"),
 		{name: "diagnose", about: "What is captured from a leaking process.", keys: []key{
 			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
-				document("When a heap dump is taken; at_end (of the run) and at_marks also take one on a leak.",
-					"at_marks"),
+				document("When a heap dump is taken. at_end means at the end of the run; at_end and "+
+					"at_marks include on_leak.", "at_marks"),
 			value("cooldown", &c.Diagnose.Cooldown, cooldownKind).
 				document("The minimum time between two diagnoses of one process, in device time.", "1h"),
 			value("keep", &c.Diagnose.Keep, words("stripped", "raw", "none")).
@@ -210,7 +210,7 @@ func schema(c *Config) []key {
 func durationKey(c *Config) key {
 	both := span{c.Duration, c.LongestDuration}
 	k := optional("duration", &both, spanKind, "the run ends with its workload").
-		document("The maximum duration of the run. With 12m..30m it ends after 12m or, if a suspected "+
+		document("The maximum duration of the run. With 12m..30m the run ends after 12m or, if a suspected "+
 			"leak is still undecided at that time, by 30m. Required with the workload none.", "8h")
 	read, shown := k.read, k.shown
 	k.read = func(w *walker, at place) {
