@@ -102,7 +102,7 @@ func TestDemoIsDocumented(t *testing.T) {
 	}
 	page, err := os.ReadFile("../../docs/formats/run.md")
 	if err != nil ||
-		!regexp.MustCompile("(?m)^\\| `interrupted`, `exit_code` \\|.*`demo` that passed it is 1").
+		!regexp.MustCompile("(?m)^\\| `interrupted`, `exit_code` \\|.*`demo` that passed, `exit_code` is 1").
 			Match(page) {
 		t.Errorf("the demo's exit code is missing from run.md, %v", err)
 	}
