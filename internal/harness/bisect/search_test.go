@@ -176,7 +176,7 @@ func (s *sandbox) searchIn(ctx context.Context, o Options) (Culprit, error) {
 }
 
 // Whichever commit introduced the leak, and whichever commits cannot be judged,
-// the answer is the same as if every commit were examined.
+// the search has the same result as if every commit were examined.
 func TestSearch(t *testing.T) {
 	const commits = 30
 	for seed := range uint64(6) {
@@ -263,8 +263,8 @@ func checkJudged(t *testing.T, result Culprit, plans, hashes []string) {
 }
 
 // A rename changes the key of a leak, but does not introduce the leak: commits
-// with the leak under its old key have no verdict. If Bad also has the other
-// leak of the class, that leak is not the renamed one.
+// with the leak under its old key have no verdict. If a second leak of the
+// class is also in the bad commit, it is not the renamed leak.
 func TestSearchRenamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		plans []string
@@ -293,8 +293,8 @@ func TestSearchRenamed(t *testing.T) {
 	}
 }
 
-// On two branches, the answer is the commit on the branch that introduced the
-// leak.
+// If there are two branches, the search finds the commit on the branch that
+// introduced the leak.
 func TestSearchMerged(t *testing.T) {
 	s := newSandbox(t, []string{"good", "good", "good", "good"})
 	s.git("config", "user.name", "a")

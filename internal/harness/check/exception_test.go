@@ -91,9 +91,9 @@ func nameOracle(class, named string) bool {
 	return true
 }
 
-// For any dump and exception: a valid exception names the same leaks as the
-// oracle, prints as one line, and matches the names with which a report shows a
-// leak.
+// For any dump and exception, a valid exception selects the same leaks as the
+// oracle, is printed on one line, and matches the names that a report uses for
+// a leak.
 func FuzzException(f *testing.F) {
 	f.Add("32554831", "com.cart.CheckoutActivity", "ScreenTracker.sScreens", "SHOP-1", "CheckoutActivity")
 	f.Add("", "a.b", "a.b.c", "\x1b[31m\n", ".")

@@ -176,9 +176,9 @@ func FuzzRose(f *testing.F) {
 	})
 }
 
-// Objects that another path held before are not new: a leak is reported only if
-// more objects of its class leak than before, and then for each key that has
-// more objects.
+// Objects that were held by a different path before are not new. A leak is
+// reported only if more objects of its class leak than before; in this case,
+// each key that has more objects is reported.
 func TestMovedLeaksAreNotNew(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))

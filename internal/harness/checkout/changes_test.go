@@ -337,7 +337,8 @@ func FuzzHunks(f *testing.F) {
 }
 
 // The base of a pull request is its merge base, or the newest base if the merge
-// into it is checked out. It is unknown if HEAD does not contain the commit.
+// into it is checked out. The base is unknown if HEAD does not contain the
+// commit.
 func TestBase(t *testing.T) {
 	r := newRepository(t)
 	r.write("Cart.java", "class Cart { Object last; }")

@@ -275,8 +275,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// Callers report problems that only they can know, in the format of this
-// package.
+// Callers use the format of this package to report problems that only they can
+// detect.
 func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)

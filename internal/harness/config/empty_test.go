@@ -7,9 +7,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// An empty string is not accepted for any key, not even from a variable. The
-// exceptions are the arguments of a program and the entries of lists that may
-// be empty.
+// An empty string is not accepted for any key, not even from a variable. Only
+// arguments of a program, and entries of lists that may be empty, may be empty
+// strings.
 func TestNoKeyAcceptsEmptyText(t *testing.T) {
 	checked := 0
 	for _, l := range knownLeaves() {

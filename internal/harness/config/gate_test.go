@@ -348,8 +348,8 @@ func FuzzStoreAddress(f *testing.F) {
 		if fault == nil && (got != text || !pattern.MatchString(text)) {
 			t.Errorf("%q is parsed as %q; accepted by the pattern: %v", text, got, pattern.MatchString(text))
 		}
-		// The reader and the pattern disagree about which non-ASCII characters
-		// are spaces.
+		// The reader and the pattern differ in which non-ASCII characters they
+		// treat as spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' || r == 0 })
 		if ascii && len(text) <= longestPath && pattern.MatchString(text) != (fault == nil) {
 			t.Errorf("%q: accepted by the pattern: %v, by the reader: %v", text, pattern.MatchString(text), fault)

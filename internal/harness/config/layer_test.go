@@ -489,8 +489,9 @@ func TestProfilesAgainstOverlay(t *testing.T) {
 	}
 }
 
-// TestEnvironmentAgainstOverlay makes the same comparison for variables. It
-// omits the workload, because variables do not replace the workload as a whole.
+// TestEnvironmentAgainstOverlay makes the same comparison for variables. The
+// workload is omitted, because variables do not replace the workload as a
+// whole.
 func TestEnvironmentAgainstOverlay(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(11, 12))}
 	accepted := 0

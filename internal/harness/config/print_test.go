@@ -150,9 +150,9 @@ func TestStarter(t *testing.T) {
 	}
 }
 
-// Each value of a step is written with its origin. This also holds for a
-// profile that replaces the steps of one kind and removes the steps of another
-// kind.
+// Each value of a step is written with its origin. The origins are also correct
+// for a profile that replaces the steps of one kind and removes the steps of
+// another kind.
 func TestStepsAreWritten(t *testing.T) {
 	const text = `version: 1
 app: { package: com.shop }

@@ -28,8 +28,8 @@ diagnose:
 `
 
 // A printed configuration contains references to variables and not their
-// values, unless the values are requested. It has the same meaning when it is
-// parsed again.
+// values, unless the values are requested. The printed configuration has the
+// same meaning when it is parsed again.
 func TestMaskedConfigShowsReferences(t *testing.T) {
 	file := strings.Replace(secretFile, "${SPAN:-10s}", "${LIMIT:-10s}", 1)
 	c, err := Parse("run.yaml", []byte(file), secretEnv)

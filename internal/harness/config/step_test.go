@@ -28,8 +28,8 @@ func FuzzStepLine(f *testing.F) {
 		if fault != nil && !strings.Contains(text, fault.part) {
 			t.Errorf("%q: does not contain %q", text, fault.part)
 		}
-		// The reader and the pattern disagree about which non-ASCII characters
-		// are spaces.
+		// The reader and the pattern differ in which non-ASCII characters they
+		// treat as spaces.
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' })
 		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) &&
 			pattern.MatchString(text) != (fault == nil) {

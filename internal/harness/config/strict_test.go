@@ -125,7 +125,7 @@ func strictly(text string) error {
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return errors.New("a second document")
 	}
-	// A node loses its anchors when it is written again, so only a workload
+	// An anchor is lost when a node is written separately, so only a workload
 	// without aliases can be checked separately.
 	if f.Workload.Kind != yaml.MappingNode || hasAlias(&f.Workload) {
 		return nil

@@ -221,7 +221,7 @@ func TestKindsOfPhones(t *testing.T) {
 		opt    androidsim.Options
 		source string
 		level  Status
-		parts  []string // of the level check
+		parts  []string // expected by the level check
 		closed []string // sources with a reason
 		check  func(*testing.T, Report)
 	}{
@@ -595,7 +595,7 @@ func TestNothingChanges(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	// This also holds if no server is running.
+	// Nothing is changed if no server is running, either.
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}

@@ -82,7 +82,7 @@ func TestListenersAtThePort(t *testing.T) {
 		parts   []string
 	}{
 		"adb": {phones.Addr(), patient, Answers, OK, []string{"version 41"}},
-		// A port that was just free may be taken by now.
+		// Another program may already use a port that was just free.
 		"nobody": {
 			"127.0.0.1:1", patient, Absent, Warn,
 			[]string{

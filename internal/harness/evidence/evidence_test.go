@@ -228,8 +228,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// The compared dumps are those of the life with the most dumps, or one dump of
-// each life.
+// The comparison uses the dumps of the life that has the most dumps, or one
+// dump of each life.
 func TestLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		pids  []int
@@ -270,8 +270,8 @@ func TestLivesOfOnePID(t *testing.T) {
 	}
 }
 
-// Without summaries, the record of the run is used; it states in which respects
-// it is incomplete.
+// Without summaries, the record of the run is used; the evidence states what
+// the record lacks.
 func TestWithoutSummaries(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)

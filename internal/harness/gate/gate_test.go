@@ -295,8 +295,8 @@ func TestMovedLeak(t *testing.T) {
 	}
 }
 
-// In an app in use, different references may hold the same objects in one run:
-// this is not growth. In dumps of an idle app it is growth.
+// In an app in use, different references may hold the same objects within one
+// run, which is not growth. In dumps of an idle app it is growth.
 func TestShifted(t *testing.T) {
 	in := func(n int, settled bool, a, b []int64) Observation {
 		o := observed(n, leak("a", "Draft", kB, a...), leak("b", "Draft", kB, b...))

@@ -19,8 +19,8 @@ func named(o Observation, names string) Observation {
 }
 
 // If head no longer contains a class of the base, the class may have a new name
-// in head. It excuses exactly one class that the base does not contain, and the
-// report shows the excused class.
+// in head. The missing class excuses exactly one class that the base does not
+// contain, and the report shows which one.
 func TestRenamedClass(t *testing.T) {
 	list := leak("k", "ListScreen", 10, 3, 6, 9)
 	catalog := leak("k", "CatalogScreen", 10, 3, 6, 9)
@@ -66,8 +66,8 @@ func TestRenamedClass(t *testing.T) {
 	}
 }
 
-// Base runs with other names are not compared. They do not prevent a comparison
-// with the base runs that have source names.
+// Base runs with other names are not compared, but they do not prevent a
+// comparison with the base runs that have source names.
 func TestObfuscatedBase(t *testing.T) {
 	list, other := leak("k", "ListScreen", 10, 3, 6, 9), leak("a", "a", 10, 3, 6, 9)
 	strange := named(observed(4, other), "obfuscated")

@@ -195,7 +195,7 @@ func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.
 		return comparison.Present
 	}
 	var with []Observation
-	for _, b := range base { // the oldest is first
+	for _, b := range base { // the oldest run is first
 		if in(b, p.Key) != nil {
 			with = append(with, b)
 		}
@@ -297,7 +297,7 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 		return false
 	}
 	rate, intervals, n, l := rateOf(head, p)
-	// This is the rate without the interval that added most per loop.
+	// This is the rate without the interval that added most objects per loop
 	at := head.Processes[0].Heap.Exposure
 	drop := 0
 	for i, r := range intervals {

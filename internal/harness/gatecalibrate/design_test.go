@@ -3,8 +3,8 @@ package gatecalibrate
 // size is the number of runs of each cell in a calibration.
 type size struct {
 	// usual is the number of runs of the unchanged build that are compared with
-	// each other; long is the number of runs that are one and a half times as
-	// long and are compared with the usual ones.
+	// each other. long is the number of longer runs (one and a half times as
+	// long), which are compared with the usual ones.
 	usual, long int
 	// changed is the number of runs of each changed build.
 	changed int

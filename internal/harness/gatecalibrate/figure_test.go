@@ -59,7 +59,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Each bar can be missed. A figure equal to the bar meets it.
+// missed returns each bar that is missed. A figure equal to the bar meets it.
 func TestBars(t *testing.T) {
 	pairs := func(failed, reported int) (out []*pair) {
 		for i := range 300 {

@@ -86,8 +86,8 @@ func spec(t *testing.T, h *Hub, p adbd.Phone, name, command, outcome string, kno
 	return c
 }
 
-// The test covers a suite in one process: the checks of its specs, and the
-// verdict on the suite.
+// The test covers a suite in one process, including the checks of its specs and
+// the verdict on the suite.
 func TestHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart("S1")

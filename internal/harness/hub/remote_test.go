@@ -40,8 +40,8 @@ func served(t *testing.T) (*Hub, *Listener, string) {
 	return h, l, path
 }
 
-// A turn of another process lasts until the process releases it or exits. The
-// waiting process learns who holds the device.
+// The turn of another process lasts until that process releases the device or
+// exits. The waiting process learns who holds the device.
 func TestRemoteTurns(t *testing.T) {
 	h, l, path := served(t)
 	one, two := NewRemote(path), NewRemote(path)
@@ -84,7 +84,7 @@ func TestRemoteTurns(t *testing.T) {
 		local <- turn
 	}()
 
-	// The second process dies, which breaks its connection.
+	// Breaking the connection of the second process simulates its death.
 	second.(*remoteTurn).body.Close()
 	two.http.CloseIdleConnections()
 	(<-local).Release()

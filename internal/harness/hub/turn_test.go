@@ -151,8 +151,8 @@ type asked struct {
 	state  string // waiting, holding a device, or done
 }
 
-// For any order of requests, cancellations and releases, the turns behave like
-// a queue of specs that wait for devices.
+// For any order of requests, cancellations and releases, turns are granted as
+// by a queue of specs that wait for devices.
 func FuzzTurns(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0x10, 0x20, 0x01})
 	f.Add([]byte{1, 0, 0, 0x11, 0x12, 0, 0, 0x10})

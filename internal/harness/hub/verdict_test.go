@@ -109,8 +109,8 @@ func TestSuiteMemory(t *testing.T) {
 	}
 }
 
-// The verdict on a suite includes results of its checks that Ginkgo does not
-// show.
+// The verdict on a suite includes the results of checks that Ginkgo does not
+// report.
 func TestSuiteChecks(t *testing.T) {
 	one := func(verdict record.CheckVerdict, outcome, of string) record.Check {
 		return record.Check{

@@ -84,7 +84,7 @@ func TestStream(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, errs, want string
 		problem, crash   string
-		code             int // 9 if there is none
+		code             int // 9 if there is no status
 		missing          int
 	}{
 		"passes": {
@@ -228,9 +228,9 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// printer writes what `am instrument -w -r` prints for a list of tests. It was
-// written from Instrument.java, InstrumentationResultPrinter.java and JUnit's
-// TextListener, and shares no code with the package.
+// printer writes what `am instrument -w -r` prints for a list of tests. The
+// printer was written from Instrument.java, InstrumentationResultPrinter.java
+// and JUnit's TextListener, and shares no code with the package.
 type printer struct {
 	rng    *rand.Rand
 	b      strings.Builder
@@ -386,8 +386,8 @@ func TestStreamOracle(t *testing.T) {
 				map[string]string{"stream": "\n\nTime: 12.5\n\nOK (1 test)\n\n"})
 		}
 		calls, sum := collect(t, "", p.pieces(p.b.String())...)
-		// Carriage returns within a stack come from the shell, but noise after
-		// them would be part of the stack.
+		// Within a stack, carriage returns come from the shell; noise after a
+		// carriage return would become part of the stack.
 		for i := range calls {
 			calls[i].Stack = strings.TrimSuffix(calls[i].Stack, "\n")
 		}

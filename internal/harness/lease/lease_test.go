@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold takes the keys of the devices with the given serials, reports that it
-// holds them, and keeps them until its input ends.
+// hold acquires the keys of the devices with the given serials, reports this,
+// and keeps the keys until its input ends.
 func hold(folder string, serials []string) int {
 	l, err := Take(context.Background(),
 		Request{Folder: folder, Keys: devices(serials...), Holder: NewHolder("watch", "runs/of child")})
@@ -53,7 +53,7 @@ func hold(folder string, serials []string) int {
 }
 
 // contend runs as one of many processes that want the same key. Each of its
-// four goroutines takes the key several times.
+// four goroutines acquires the key several times.
 func contend(folder, oracle, times string) int {
 	n, err := strconv.Atoi(times)
 	if err != nil {
@@ -72,7 +72,7 @@ func contend(folder, oracle, times string) int {
 	return 0
 }
 
-// holdInTurn takes one key n times while all other processes compete for it.
+// holdInTurn acquires one key n times while all other processes compete for it.
 // The oracle is a file that only one process can create.
 func holdInTurn(folder, oracle string, n int) error {
 	for n > 0 {
@@ -88,7 +88,7 @@ func holdInTurn(folder, oracle string, n int) error {
 		if err != nil {
 			return fmt.Errorf("two processes hold the lease: %w", err)
 		}
-		time.Sleep(rand.N(time.Millisecond)) // simulates the holder's work and does not wait for anything
+		time.Sleep(rand.N(time.Millisecond)) // simulates the holder's work; no event is awaited
 		if err := errors.Join(f.Close(), os.Remove(oracle), l.Release()); err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func TestSecondRunIsRefusedWithTheNameOfTheFirst(t *testing.T) {
 		!strings.HasSuffix(text, `writing to "runs/of child")`) {
 		t.Error(text)
 	}
-	// Either all keys are taken or none: the keys that were free are still
+	// Either all keys are acquired or none: the keys that were free are still
 	// free.
 	release(t, taken(t, mine(folder, "S0")))
 	let()
@@ -245,7 +245,7 @@ func TestNoteOfADeadHolderIsNotShown(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	release(t, l)
-	release(t, l) // the second call does nothing
+	release(t, l) // the second call has no effect
 	empty(t, folder)
 }
 

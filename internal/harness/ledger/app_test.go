@@ -89,8 +89,8 @@ func (r *rounds) sum(t *testing.T) *AppSum {
 
 const shop, remote = "com.shop", "com.shop:remote"
 
-// These tests check which values a sum contains, when it is computed, and when
-// it is missing.
+// These tests check which values a sum contains, when the sum is computed, and
+// when it is missing.
 func TestSumOfAnApp(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines func(*rounds)
@@ -122,7 +122,7 @@ func TestSumOfAnApp(t *testing.T) {
 		"one unreadable for a short time": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
-			for range 4 { // 2 min: held in the rounds at 30, 60 and 90 s
+			for range 4 { // the last value is used for 2 min: in the rounds at 30, 60 and 90 s
 				r.round(30)
 				r.sample(shop, 100, 0)
 			}
@@ -134,7 +134,7 @@ func TestSumOfAnApp(t *testing.T) {
 				r.round(30)
 				r.sample(shop, 500, 0)
 			}
-		}, 5, 550}, // held for 2 min, then the sum is unknown
+		}, 5, 550}, // the last value is used for 2 min, then the sum is unknown
 		"one ends": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
@@ -148,7 +148,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.round(30)
 			r.pids[remote] = 2
 			r.event("restart", remote)
-			r.sample(shop, 101, 0) // alone: the new life has no value yet
+			r.sample(shop, 101, 0) // the sum of one process: the new life of the other has no value yet
 			r.round(30)
 			r.sample(shop, 102, 0)
 			r.sample(remote, 20, 0)
@@ -185,7 +185,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(remote, 50, 0)
 			r.markMissing()
 			r.round(30)
-			r.sample(shop, 200, 0) // whether the other one is alive is unknown
+			r.sample(shop, 200, 0) // it is unknown whether the other process is alive
 			r.round(30)
 			r.sample(shop, 200, 0)
 		}, 1, 150},
@@ -197,7 +197,7 @@ func TestSumOfAnApp(t *testing.T) {
 				r.round(30)
 				r.sample(shop, 200, 0)
 			}
-		}, 2, 200}, // silent for more than 15 min
+		}, 2, 200}, // no sample for more than 15 min
 		"the device restarts": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
@@ -248,7 +248,7 @@ func TestSumRestarts(t *testing.T) {
 	const restarted, changed = "the process restarted", "memory is measured differently from here on"
 	for name, c := range map[string]struct {
 		lines func(*rounds)
-		// because is the reason why the series restarted; "" if it did not
+		// because is the reason why the series restarted, or "" if it did not
 		// restart.
 		because string
 	}{
@@ -322,7 +322,7 @@ func TestBreakdownOfASum(t *testing.T) {
 		a.Kind != detector.Java {
 		t.Errorf("%s (%s): %+v", a.Gate, a.Kind, a.Shares)
 	}
-	// If only one process has breakdowns, the sum has none.
+	// If only one process has breakdowns, the sum has no breakdowns.
 	for range 20 {
 		r.round(30)
 		r.sample(shop, 600, 0)
@@ -334,7 +334,8 @@ func TestBreakdownOfASum(t *testing.T) {
 	}
 }
 
-// This tests the sum of two breakdowns.
+// The sum of two breakdowns contains the dimensions that are known in both, and
+// the driver memory that is known in either.
 func TestAddBreakdowns(t *testing.T) {
 	kb := func(n int64) detector.Amount { return detector.Amount{N: n, Known: true} }
 	var a, b, sum detector.Breakdown

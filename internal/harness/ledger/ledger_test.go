@@ -27,8 +27,8 @@ func partOf(t *testing.T, policy detector.Policy, device record.HeaderDevice) *P
 // lines.
 type expected struct {
 	*detector.Detector
-	// without is a kind of line that is ignored, to show whether this kind
-	// affects the result.
+	// without is a type of line that is ignored, to show whether lines of this
+	// type affect the result.
 	without string
 }
 
@@ -40,7 +40,8 @@ func (h expected) add(sort string, call func(*detector.Detector)) {
 
 // script adds the history of one process, generated from one seed, both as
 // lines to a part and as calls to detectors: eight hours with loops, holes,
-// changes of the source and restarts. In two of three cases, the process leaks.
+// changes of the source and restarts. The process leaks in two out of three
+// cases.
 func script(seed uint64, l *Part, to []expected) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := capture.Process{Name: "com.x", PID: 7, Start: 8}

@@ -188,8 +188,8 @@ func TestDumpsOverRestarts(t *testing.T) {
 // Random counts are rarely mistaken for a leak: if the app is in use, in at
 // most 2 of 1,000 runs for each kind of object in flight. Accumulation is
 // always reported as a leak. The first bound follows from the spacings of
-// sorted random numbers: 1/n! of the sequences rise, and in these the smallest
-// step is at least half of the mean step with probability 2^-(n-2).
+// sorted random numbers. A share of 1/n! of the sequences rises; in these, the
+// smallest step is at least half of the mean step with probability 2^-(n-2).
 func TestProvesRandomCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const draws = 200_000
@@ -287,7 +287,7 @@ func TestDumpsAreBounded(t *testing.T) {
 }
 
 // Missing heap dumps, whether they belong to a process or not, are in the
-// record. They determine the exit code if nothing else does.
+// record, and determine the exit code if nothing else does.
 func TestMissingEvidence(t *testing.T) {
 	l, err := New(record.Header{
 		Devices: []record.HeaderDevice{{Device: "S1"}}, Plan: &record.Plan{Policy: "robust", Assert: record.AssertEnd},
@@ -320,7 +320,7 @@ func TestMissingEvidence(t *testing.T) {
 	}
 }
 
-// The object counts are those of the current life.
+// The recorded object counts are those of the current life of the process.
 func TestObjectCounts(t *testing.T) {
 	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})

@@ -36,8 +36,8 @@ func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
 }
 
 // If a run is killed, the first part of its lines remains. Every such part is a
-// valid run: it contains all complete samples and only transitions of the
-// complete run.
+// valid run that contains all of its complete samples, and only transitions of
+// the complete run.
 func TestRebuildEveryBeginning(t *testing.T) {
 	text := recordedLines(t)
 	whole, _, err := rebuildOf(t, text)

@@ -115,8 +115,8 @@ func TestHostileWindows(t *testing.T) {
 	}
 }
 
-// A death counts for the run and for each open window. Its time is that at
-// which the process was last seen, if that time is known.
+// A death counts for the run and for each open window. The time of a death is
+// the time at which the process was last seen, if this is known.
 func TestDeathOfLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		event record.Event

@@ -95,7 +95,7 @@ func TestExamplesCanJudge(t *testing.T) {
 	}
 }
 
-// The rate that a pass must rule out is passed from the file to the run.
+// The rate that a pass must rule out is copied from the file to the run.
 func TestMustSeeOfTheFile(t *testing.T) {
 	cfg, err := config.Parse("x.yaml",
 		[]byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\ndetect: { must_see: 50MB/h }\n"),

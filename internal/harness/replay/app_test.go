@@ -12,8 +12,8 @@ import (
 
 // traded returns a table of eight hours of an app with two processes that pass
 // 200 MB of work back and forth while the busy one leaks at the given rate in
-// MB/h. The noise is determined by a seed. If apart is set, the rows of one
-// process follow those of the other instead of alternating.
+// MB/h. A seed determines the noise. If apart is set, the rows of one process
+// follow those of the other instead of alternating.
 func traded(seed uint64, rate float64, apart bool) string {
 	r := rand.New(rand.NewPCG(seed, 13))
 	var rows [2]strings.Builder
@@ -118,7 +118,7 @@ func TestSumAndBase(t *testing.T) {
 		!slices.ContainsFunc(a.Warnings, func(w string) bool { return strings.Contains(w, "no comparison was made") }) {
 		t.Errorf("%v %s %q", a.Base, a.Gate, a.Warnings)
 	}
-	// Looks are kept for sums too.
+	// The looks of sums are kept as well.
 	o.Bases, o.Explain = nil, true
 	if r, err = Run(t.Context(), []string{head}, o); err != nil || len(r.Apps[0].Looks) == 0 {
 		t.Errorf("%v, no looks for the sum", err)
