@@ -37,8 +37,8 @@ type collectedCase struct {
 	answer func(record.Diagnosis, error)
 }
 
-// send starts the next analysis. Only one runs at a time, for all devices
-// together, because the graph of one heap dump can fill the memory of a host.
+// send starts the next analysis. Only one analysis runs at a time across all
+// devices, because the graph of one heap dump can fill the memory of a host.
 func (q *analyses) send(ctx context.Context) {
 	if q.call.inFlight || len(q.cases) == 0 {
 		return
@@ -60,7 +60,8 @@ func (q *analyses) take(a answer[*response.Case]) {
 	c := a.value
 	x := q.subjects.byKey[c.Process.Key()]
 	if a.err != nil {
-		// The run continues, because only a failure to write lines must end it.
+		// This error does not end the run. Only a failure to write the lines of
+		// the run does.
 		q.recordProcessEvent(x, "error", fmt.Sprintf("write analysis of the collected data: %v", a.err))
 	}
 	if c.Unread && q.responses.dumpRequested(c.Trigger) {

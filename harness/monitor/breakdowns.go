@@ -93,10 +93,10 @@ func (b *breakdowns) send(ctx context.Context, now time.Duration) {
 }
 
 // countsTurn returns the process whose objects are due to be counted because a
-// forced collection has settled. If there are several, it returns the one whose
-// last count is oldest. A count takes the slot of a regular reading, which
-// keeps the total number of readings constant. If too many slots have been
-// taken already, the count is skipped.
+// forced collection has settled. Of several such processes, it returns the one
+// that was counted least recently. A count takes the slot of a regular reading,
+// which keeps the total number of readings constant. If too many slots have
+// been taken already, the count is skipped.
 func (b *breakdowns) countsTurn(now time.Duration) (capture.Key, bool) {
 	var next *subject
 	for _, x := range b.subjects.order {
@@ -139,7 +139,7 @@ func (b *breakdowns) take(ctx context.Context, a answer[detail.Detail]) {
 		b.rotation.Skip(b.clock.now())
 		b.loop.scanBy(b.clock.now() + rescanDelay)
 	case disturbed && errors.Is(a.err, capture.ErrNoAnswer):
-		b.rotation.Skip(b.clock.now()) // the heap is or was being dumped
+		b.rotation.Skip(b.clock.now()) // a heap dump suspends or suspended the process
 	case errors.Is(a.err, capture.ErrNoAnswer):
 		b.rotation.MarkUnanswered(d.Key())
 		b.rotation.Skip(b.clock.now())

@@ -31,8 +31,8 @@ const (
 	requestHeadroom requestKind = "headroom"
 	requestCollect  requestKind = "collect"
 	requestGarbage  requestKind = "garbage"
-	// These are not requests, but faults that are also recorded only once: too
-	// many processes, and processes with unusable names.
+	// The last two values are not requests but faults, which are also recorded
+	// only once: too many processes, and processes with unusable names.
 	faultCrowd requestKind = "crowd"
 	faultNames requestKind = "names"
 )

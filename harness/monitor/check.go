@@ -35,20 +35,20 @@ type CheckOptions struct {
 	// Device is the device on which the spec or test runs. It may be "" if
 	// there is only one.
 	Device string
-	// Patterns select among the watched processes. If nil, all of them are
-	// checked.
+	// Patterns select among the watched processes. If Patterns is nil, all
+	// watched processes are checked.
 	Patterns []capture.Pattern
 	// Heap takes a heap dump even if no object counts grew.
 	Heap bool
-	// Trend also judges the memory of the span, which must last for half an
-	// hour.
+	// Trend also judges the memory growth within the span, which must last at
+	// least half an hour.
 	Trend bool
 	// Live fails the check if a process was ever LEAKING within the span.
 	Live bool
 	// DeferCounts postpones the counts before the body to Recount, which is
 	// called right before the body.
 	DeferCounts bool
-	// Known are leaks that do not fail the check.
+	// Known lists the leaks that do not fail the check.
 	Known []Exception
 }
 
@@ -74,7 +74,7 @@ type OpenCheck struct {
 	objects objectChanges
 	// skipped is the reason why the check is not judged, or "" if it is judged.
 	skipped string
-	// found are the processes in the order in which they were read.
+	// found lists the processes in the order in which they were read.
 	found    []*record.CheckedProcess
 	readings int
 	took     time.Duration
@@ -340,7 +340,7 @@ func leakVerb(v record.CheckVerdict) string {
 func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) record.CheckedProcess {
 	of := lifeOf(r)
 	before, known := c.objects.before[of]
-	if !known { // the body did not run, or the device did not respond before it
+	if !known { // the body did not run, or the counts before it are missing
 		before, known = c.live.latestCounts(of)
 	}
 	p := record.CheckedProcess{
@@ -517,7 +517,7 @@ func (w *LiveRun) setLatestCounts(of life, counts map[string]int64) {
 // maxSeen bounds the number of lives whose dumps are remembered.
 const maxSeen = 10_000
 
-// seenOf returns the leaks that earlier heap dumps of a life have shown.
+// seenOf returns the leaks that were found in earlier heap dumps of a life.
 func (w *LiveRun) seenOf(of life) *check.Seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -535,7 +535,7 @@ func (w *LiveRun) seenOf(of life) *check.Seen {
 const maxAnalysis = 64 << 20
 
 // traces returns a function that maps the key of a leak to its leak trace. The
-// trace comes from the record, which contains the first ten, or else from the
+// record contains the first ten leak traces. All others are read from the
 // analysis file.
 func (w *LiveRun) traces(d record.Diagnosis) func(key string) []string {
 	byKey := map[string][]string{}
@@ -556,8 +556,8 @@ func (w *LiveRun) traces(d record.Diagnosis) func(key string) []string {
 	}
 }
 
-// readTraces reads the leak traces of an analysis. It returns none if the file
-// cannot be read.
+// readTraces reads the leak traces of an analysis. If the file cannot be read,
+// the result is empty.
 func readTraces(path string) map[string][]string {
 	out := map[string][]string{}
 	f, err := os.Open(path)
@@ -571,7 +571,7 @@ func readTraces(path string) map[string][]string {
 	}
 	for i := range report.Leaks {
 		var b strings.Builder
-		_ = reporters.WriteLeak(&b, &report.Leaks[i]) // a Builder returns no error
+		_ = reporters.WriteLeak(&b, &report.Leaks[i]) // a Builder never fails
 		out[report.Leaks[i].Key] = strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	}
 	return out
@@ -664,8 +664,8 @@ func overallVerdict(processes []record.CheckedProcess) (record.CheckVerdict, str
 	return verdict, strings.Join(lines, "; ")
 }
 
-// judgeWindow adds the verdicts on the memory growth within the span, if they
-// were requested.
+// judgeWindow adds the verdicts on the memory growth within the span, if the
+// check requests them.
 func (c *OpenCheck) judgeWindow(w record.JudgedWindow) {
 	if !c.options.Trend && !c.options.Live {
 		return
@@ -690,7 +690,7 @@ func (c *OpenCheck) judgeWindow(w record.JudgedWindow) {
 }
 
 // addLeaking adds the processes that were LEAKING at any time during the check,
-// if this was requested. It runs on the session's goroutine.
+// if the check requests this. It runs on the session's goroutine.
 func (c *OpenCheck) addLeaking(from, to float64) {
 	if !c.options.Live {
 		return
@@ -744,7 +744,7 @@ func (c *OpenCheck) addVerdict(user int, name string, pid int, verdict record.Ch
 }
 
 // awaitDeaths waits until it is known why processes of the check have ended,
-// which takes a device some seconds.
+// which a device reports only after some seconds.
 func (c *OpenCheck) awaitDeaths(ctx context.Context) error {
 	step := max(c.session.clock.real(deathDelay)/4, time.Millisecond)
 	for end := time.Now().Add(c.session.clock.real(deathDelay) + deathTimeout); time.Now().Before(end); {
@@ -754,7 +754,7 @@ func (c *OpenCheck) awaitDeaths(ctx context.Context) error {
 			return err
 		}
 		if err := sleep(ctx, step); err != nil {
-			return nil // recorded without the reason
+			return nil // the death is recorded without its reason
 		}
 	}
 	return nil

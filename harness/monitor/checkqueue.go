@@ -63,8 +63,9 @@ type checkedTest struct {
 	name  string
 	check *OpenCheck // nil if opening the check failed
 	mu    sync.Mutex
-	// delayEnded is the time when the delay after the test ended, because the
-	// next test began or the tests ended. It is zero until then.
+	// delayEnded is the time at which the next test began or all tests had
+	// ended. This is the end of the delay after the test. Until then it is
+	// zero.
 	delayEnded time.Time
 }
 
@@ -126,8 +127,8 @@ func (q *checkQueue) recordFailure(err error) {
 // ScopedSuspendAll).
 const suspendTime = 300 * time.Millisecond
 
-// checkTiming adjusts the results of a check if the delay after the test ended
-// early. A leak in a heap dump belongs to the test only if the process was
+// checkTiming adjusts the results of a check if the delay after its test was
+// too short. A leak in a heap dump belongs to the test only if the process was
 // suspended before the delay ended. In that case own is called, because the
 // counts before the dump belong to the test as well.
 func (q *checkQueue) checkTiming(check *OpenCheck, over time.Time, instead string, own func(p *record.CheckedProcess)) {

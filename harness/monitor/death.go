@@ -138,10 +138,11 @@ var rebooted = record.Death{Reason: "reboot", Text: "device rebooted"}
 // sight of one of its processes: no app starts earlier.
 const restartSlack = 5 * time.Second
 
-// restartedSince reports whether the device has rebooted within the last ago.
-// uptime is the present content of /proc/uptime, and then is the uptime at the
-// beginning of that period. Both comparisons are needed, because after two
-// reboots within minutes the uptime may exceed then.
+// restartedSince reports whether the device has rebooted within a period that
+// ends now. uptime is the present content of /proc/uptime, then is the uptime
+// at the beginning of the period, and ago is the length of the period. Both
+// comparisons are needed, because after two reboots within minutes the present
+// uptime may exceed the earlier one.
 func restartedSince(uptime []byte, then, ago time.Duration) bool {
 	up, _, _ := strings.Cut(string(uptime), " ")
 	seconds, err := strconv.ParseFloat(up, 64)

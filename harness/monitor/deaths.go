@@ -16,8 +16,8 @@ import (
 type deaths struct {
 	*port
 	call call[record.Death]
-	// queue lists the lives whose reasons have not been read yet; current is
-	// the one being read.
+	// queue lists the ended lives for which no reason has been read yet;
+	// current is the life whose reason is being read.
 	queue   []endedProcess
 	current endedProcess
 	// past lists the lives that ended most recently.
@@ -135,7 +135,8 @@ func (q *deaths) readAll(ctx context.Context) {
 			return
 		}
 		if !q.call.inFlight {
-			// system_server also needs the delay for the last death of a run.
+			// The last death of a run needs the delay as well, because
+			// system_server writes exit info late.
 			_ = sleep(ctx, q.clock.until(q.queue[0].missed+deathDelay))
 		}
 		q.send(ctx, 0)

@@ -110,8 +110,8 @@ func (d *discovery) send(ctx context.Context) {
 	})
 }
 
-// take handles the result of a scan: it notes the processes and probes the new
-// ones.
+// take handles the result of a scan: it records the processes that were found
+// and probes the new ones.
 func (d *discovery) take(ctx context.Context, a answer[scan]) {
 	d.call.inFlight = false
 	if stale(d.port, a) {
@@ -291,8 +291,8 @@ func (d *discovery) nextWake(now, next time.Duration) time.Duration {
 }
 
 // listingError returns an error if the device has never listed its processes.
-// It also returns an error if no watched process is left and listing has failed
-// since then, because it is unknown which processes are running now.
+// It also returns an error if no watched process is left and the latest scans
+// have failed, because it is then unknown which processes are running.
 func (d *discovery) listingError() error {
 	since := d.clock.now() - d.failing
 	switch {

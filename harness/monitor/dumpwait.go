@@ -46,7 +46,7 @@ func (a *dumpWait) add(n int) {
 	a.pending += n
 }
 
-// addMissing notes why a dump is missing.
+// addMissing records why a dump is missing.
 func (a *dumpWait) addMissing(why string) {
 	if a == nil {
 		return
@@ -116,8 +116,8 @@ func (m *run) atEnd() bool { return m.responder != nil && m.responder.Options().
 
 const (
 	// quietTime is the device time for which an app is left alone before its
-	// heap is dumped. LeakCanary waits as long before it considers an object
-	// retained (leakcanary AppWatcher.kt, retainedDelayMillis).
+	// heap is dumped. LeakCanary waits for the same time before it considers an
+	// object retained (leakcanary AppWatcher.kt, retainedDelayMillis).
 	quietTime = 5 * time.Second
 	// maxSettleTime is the device time within which the object counts must
 	// become stable.

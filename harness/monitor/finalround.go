@@ -15,9 +15,9 @@ const (
 	finalTimeout = 10 * time.Second
 )
 
-// takeFinalSamples samples every process at the end of the run. Without it, a
-// run would end up to one interval after its last sample, and a run that lasts
-// exactly as long as a verdict requires would have no verdict.
+// takeFinalSamples samples every process at the end of the run. Without final
+// samples, a run could end one interval after its last sample. A run that lasts
+// exactly as long as a verdict requires would then have no verdict.
 func (m *run) takeFinalSamples(ctx context.Context) {
 	var sessions sync.WaitGroup
 	for _, s := range m.sessions {

@@ -69,9 +69,9 @@ func (l *rateLimit) allow() bool {
 func (l *rateLimit) isFull(now time.Time) bool { return int64(now.Sub(l.began)) < l.fullUntil.Load() }
 
 const (
-	// paceBurst is the number of output bytes that are read at full speed.
-	// workload.log keeps the same number. paceRate is the number of bytes per
-	// second of real time after that.
+	// paceBurst is the number of output bytes that are read at full speed; it
+	// equals the maximum size of workload.log. After these bytes, paceRate is
+	// the maximum number of bytes per second of real time.
 	paceBurst = maxWorkloadLog
 	paceRate  = 2 << 20
 	// maxPacePause bounds one pause; the rest of the time is added to the

@@ -32,7 +32,7 @@ const (
 	// collections: an app that spends most of its time collecting no longer
 	// behaves like the app under test.
 	collectSpacing = 10 * time.Second
-	// collectShort is the duration at or above which a run has a trend even
+	// collectShort is the minimum duration of a run that has a trend even
 	// without forced collections.
 	collectShort = 2 * time.Hour
 	// maxLoopFamilies bounds the number of mark families that are examined for
@@ -160,8 +160,8 @@ func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	g.limits.readBy(settled)
 }
 
-// nextDue returns when the next sample is due. This is no later than the time
-// when a forced collection has settled.
+// nextDue returns when the next sample is due. The result is no later than the
+// time when a forced collection has settled.
 func (x *subject) nextDue(due, now time.Duration) time.Duration {
 	if x.sampling.settlesAt > now {
 		return min(due, x.sampling.settlesAt)

@@ -31,7 +31,7 @@ type governor struct {
 	factor  int // multiple of the configured period; 0 means 1
 	thinned int
 	// dumps is the number of readings since the latest change of the period;
-	// server is what they cost system_server.
+	// server is the CPU time that these readings cost system_server.
 	dumps  int
 	server time.Duration
 }

@@ -224,8 +224,8 @@ func (b *inbox) take(mark func(text string, answer func(markDumps) error)) {
 	}
 }
 
-// The answer to a sender begins with one of these lines. The missing dumps
-// follow.
+// The answer to a sender begins with one of these lines. The list of missing
+// dumps follows.
 const (
 	answerDone = "done"
 	answerNone = "no dump"
@@ -267,7 +267,7 @@ var errNoDump = errors.New("no process was dumped")
 // every process has settled and been dumped, and returns the missing dumps. An
 // error with missing dumps means that the mark is recorded and no process was
 // dumped. An error without missing dumps means that the run did not take the
-// mark or did not answer.
+// mark or did not respond.
 func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -289,7 +289,7 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 		if rerr := os.Remove(name); !errors.Is(rerr, os.ErrNotExist) {
 			return nil, errors.Join(fmt.Errorf("send mark to %s: %w", dir, err), rerr)
 		}
-		if ctx.Err() != nil { // the run has just taken it
+		if ctx.Err() != nil { // the run has just taken the mark
 			return nil, fmt.Errorf("wait for the dumps of the mark in %s: %w", dir, ctx.Err())
 		}
 	}

@@ -19,10 +19,11 @@ import (
 // Instrument is a workload that runs the instrumented tests of an app with `am
 // instrument` on every device, and checks what each test leaves behind.
 //
-// A test is checked in the delay after it. AndroidJUnitRunner reports the end
-// of the test, finishes all activities and then sleeps for delay_msec
-// (androidx.test InstrumentationResultPrinter, ActivityFinisherRunListener and
-// DelayInjector, in this order); the process is still alive.
+// Each test is checked during the delay that follows the test.
+// AndroidJUnitRunner reports the end of the test, finishes all activities and
+// then sleeps for delay_msec (androidx.test InstrumentationResultPrinter,
+// ActivityFinisherRunListener and DelayInjector, in this order). The process
+// stays alive during the delay.
 type Instrument struct {
 	// Component is the runner, such as
 	// com.shop.test/androidx.test.runner.AndroidJUnitRunner.
@@ -285,7 +286,7 @@ func (c *testChecks) check(t *checkedTest, outcome instrument.Outcome, stack str
 		t.check.unread = "not checked: the test is ignored"
 	default:
 		t.check.unread = "not checked: the process did not outlive the test"
-		_, _ = t.check.findProcesses(c.ctx) // this records the end of the test now
+		_, _ = t.check.findProcesses(c.ctx) // the call records the end of the test
 	}
 	c.close(t, string(outcome), stack)
 }
@@ -316,9 +317,9 @@ func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 
 const raiseDelay = ": increase it (" + delayArgument + ")"
 
-// before returns the object counts of a process before a test, which are those
-// from the delay before that test. A process that started after the tests began
-// initially had no screen.
+// before returns the object counts of a process before a test, which were taken
+// in the delay before that test. If a process started during the test run, it
+// had no screen at first.
 func (c *testChecks) before(of life) map[string]int64 {
 	if counts := c.delayCounts[of]; counts != nil {
 		return counts

@@ -28,7 +28,7 @@ type LiveRun struct {
 
 	mu      sync.Mutex
 	stopped bool
-	// seen holds the leaks that the heap dumps of checks have shown in each
+	// seen holds the leaks that the heap dumps of checks contained, for each
 	// life.
 	seen map[life]*check.Seen
 	// latest holds the object counts of each life at the end of its latest

@@ -11,8 +11,7 @@ import (
 type mailbox struct {
 	notify chan struct{}
 	*messageQueue
-	// marks limits the marks that a workload causes, and events its other
-	// events.
+	// marks limits the marks of a workload; events limits its other events.
 	marks, events *rateLimit
 }
 

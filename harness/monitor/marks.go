@@ -35,7 +35,7 @@ const (
 	maxAppearWait = 10 * time.Second
 	// maxScanWait is the device time within which the scan for other marks must
 	// end. After that, the processes of the previous scan are dumped: the later
-	// a dump is taken, the less it shows the state at its mark.
+	// a dump is taken, the less it reflects the state at its mark.
 	maxScanWait = 5 * time.Second
 	// minScanInterval is the minimum device time between two scans for marks.
 	minScanInterval = time.Second
@@ -119,7 +119,7 @@ func (m *marks) scanEnded() { m.foundCount = m.scanCount }
 // nextWake returns the earliest device time at which the wait of a mark ends,
 // or next if that is earlier.
 func (m *marks) nextWake(next time.Duration) time.Duration {
-	// In this case the end of the scan wakes the session.
+	// If no deadline is ahead, the end of a scan wakes the session.
 	if len(m.pending) == 0 || m.pending[0].deadline <= m.clock.now() {
 		return next
 	}

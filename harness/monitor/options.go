@@ -24,7 +24,8 @@ type Options struct {
 	// the run is extended while a process appears to leak but is undecided. A
 	// workload that ends earlier is repeated.
 	LongestDuration time.Duration
-	// Workload exercises the app, and the run ends with it. It may be nil.
+	// Workload exercises the app. The run ends when the workload ends. It may
+	// be nil.
 	Workload Workload
 	// Dir is the run directory.
 	Dir string
@@ -54,9 +55,9 @@ type Sampling struct {
 	// process. If it is zero, 30 s are used.
 	Detail time.Duration
 	// MaxSystemServer and MaxApp limit the CPU load of breakdowns in
-	// system_server (below 25 % in the article, section 2.2) and in each
-	// watched process, in percent of one core. Above the limit, breakdowns
-	// become less frequent. 0 means no limit.
+	// system_server and in each watched process, in percent of one core.
+	// Section 2.2 of the article requires less than 25 % in system_server.
+	// Above the limit, breakdowns become less frequent. 0 means no limit.
 	MaxSystemServer, MaxApp float64
 	// Headroom is the device time between two readings of how close processes
 	// are to their limits. 0 disables these readings.

@@ -151,7 +151,7 @@ func (r *responses) orderFinal() {
 		}
 		v := x.Detector.Verdict()
 		cold := x.Account.Diagnosed == 0 || r.part.Up()-x.Account.Diagnosed >= r.run.responder.Options().Cooldown
-		// A diagnosed leak may belong to an earlier life.
+		// A diagnosed leak may belong to an earlier life of the process.
 		suspect := v.State != detector.Normal || v.Gate == detector.Leak && x.Account.Diagnosed == 0
 		dumped := false
 		if suspect && cold && !x.response.ordered {

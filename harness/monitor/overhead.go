@@ -144,7 +144,8 @@ func percent(spent, over time.Duration) *float64 {
 func (m *meter) share() (all, cost *float64) {
 	all = percent(m.total, m.over)
 	if m.dumps > 0 {
-		// Dumps may have run outside of all readings.
+		// The cost may exceed the total, because dumps may have run outside of
+		// all readings.
 		cost = percent(min(m.cost(), m.total), m.over)
 	}
 	return all, cost

@@ -17,8 +17,8 @@ import (
 var errNotResponding = errors.New("the device does not respond")
 
 // Discover scans every device for processes now. It returns when every process
-// found is watched and the end of each missing process is noted. It returns an
-// error if a device does not respond.
+// found is watched and the end of each missing process is recorded. It returns
+// an error if a device does not respond.
 func (w *LiveRun) Discover(ctx context.Context) error {
 	return w.discover(ctx, w.run.sessions)
 }
@@ -149,7 +149,8 @@ func (w *LiveRun) runningProcess(ctx context.Context, device, process string) (*
 
 // Settle waits until a process that is left alone from now on has completed its
 // work in progress. It waits for 5 s of device time, then at most another 10 s
-// for the object counts to become stable. It reports whether they did.
+// for the object counts to become stable. It reports whether the counts became
+// stable.
 func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled bool, err error) {
 	s, target, err := w.runningProcess(ctx, device, process)
 	if err != nil {

@@ -51,8 +51,8 @@ type responses struct {
 }
 
 func newResponses(p *port) *responses {
-	// A dump sends two values, possibly while the session waits for the dump to
-	// end.
+	// A dump sends two values to pauses, possibly while the session waits for
+	// the dump to end.
 	return &responses{port: p, call: newCall[*response.Case](), pauses: make(chan bool, 4)}
 }
 
@@ -77,10 +77,10 @@ type responseState struct {
 	// firstSampleAt is when the first sample was taken, in device time since
 	// the start of the run, or 0 before that.
 	firstSampleAt time.Duration
-	// settled is set once the first snapshot after startup was ordered, and
-	// marked once the first snapshot at a mark was ordered; first is the later
+	// settled is set once the first snapshot after startup was ordered. marked
+	// is set once the first snapshot at a mark was ordered. first is the later
 	// of these two snapshots. startupSnapshotAt is when the latest snapshot
-	// without a mark was ordered, for this or an earlier life, or 0 if none was
+	// without a mark was ordered for this or an earlier life, or 0 if none was
 	// ordered.
 	settled, marked   bool
 	startupSnapshotAt time.Duration

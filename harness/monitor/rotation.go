@@ -89,7 +89,7 @@ func (r *rotation) Remove(k capture.Key) {
 
 // Want requests extra readings of k until n are pending. The first one is in
 // the next free slot after now, and the others follow at the given spacing. A
-// resting process gets none.
+// resting process gets no extra readings.
 func (r *rotation) Want(k capture.Key, n int, now, spacing time.Duration) {
 	r.Cancel(k)
 	if r.resting[k] != nil {

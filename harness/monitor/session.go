@@ -247,7 +247,7 @@ func (s *session) userChanged() {
 }
 
 // restarted implements loop. The time axis of the run continues at the time of
-// the host's clock, but never goes backward, because the clock of a host that
+// the host's clock. It never goes backward, although the clock of a host that
 // was suspended is behind.
 func (s *session) restarted(up time.Duration) {
 	latest := s.part.Seconds(s.part.Up())

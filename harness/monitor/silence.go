@@ -73,7 +73,7 @@ func (q *silence) restarted(up time.Duration) {
 	q.loop.restarted(up)
 }
 
-// retryState holds the time since when a device has not responded and the time
+// retryState holds the time at which a device stopped responding and the time
 // of the next request, both in real time.
 type retryState struct {
 	since, until time.Time
@@ -288,7 +288,8 @@ func (q *silence) reconnect(ctx context.Context, err error) {
 // respond is reconnected: half a sampling interval. A new connection ends
 // everything that runs on the device over adb, including commands that a suite
 // on the host has started there. monkey is restarted afterwards. Other
-// workloads are not restarted; for them the time is half of the device timeout.
+// workloads are not restarted. While such a workload runs, the time is half of
+// the device timeout.
 func (q *silence) reconnectAfter() time.Duration {
 	switch q.run.Workload.(type) {
 	case nil, Monkey:

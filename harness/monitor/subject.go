@@ -71,9 +71,9 @@ type limitedSubject struct {
 	recorded int
 }
 
-// pausedSubject holds whether a heap dump suspends the process, since when on
-// the session's clock, and the total device time of the dumps since the latest
-// sample.
+// pausedSubject records whether a heap dump suspends the process, when the dump
+// began on the session's clock, and the total device time of the dumps since
+// the latest sample.
 type pausedSubject struct {
 	on           bool
 	since, total time.Duration

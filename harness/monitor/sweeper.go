@@ -43,8 +43,8 @@ func (w *sweeper) sweepDue(ctx context.Context) {
 	}
 }
 
-// send starts to remove files that a diagnosis, or a run that crashed, has left
-// on the device.
+// send starts to remove the files that a diagnosis or a crashed run has left on
+// the device.
 func (w *sweeper) send(ctx context.Context) {
 	if w.run.responder == nil {
 		return

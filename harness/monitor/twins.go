@@ -18,11 +18,11 @@ type twins struct {
 }
 
 // number numbers the processes with the same Android user and name that run at
-// the same time, which gives each its own series. A process keeps its number as
-// long as it lives. The next process with the same name gets a free number,
-// preferably that of a process with the same UID. If a process with the same
-// name is already running, the new one must be seen twice, because a life that
-// is about to end is not a twin.
+// the same time, so that each process has its own series. A process keeps its
+// number as long as it lives. The next process with the same name gets a free
+// number, preferably that of a process with the same UID. If a process with the
+// same name is already running, the new one must be seen twice, because a life
+// that is about to end is not a twin.
 func (t *twins) number(found capture.Found) []capture.Process {
 	t.forgetUnseen(found)
 	var out []capture.Process

@@ -15,9 +15,9 @@ import (
 type WindowRule struct {
 	// Begin matches a line at which a test begins. The name of the test is the
 	// group "name". Without that group it is the first group, and without any
-	// group it is the whole match. End matches a line at which a test ends.
-	// This is the latest open test or, if End has a group "name", the latest
-	// open test with that name. The group "outcome" is the outcome.
+	// group it is the whole match. End matches a line at which a test ends. The
+	// test that ends is the latest open one or, if End has a group "name", the
+	// latest open one with that name. The group "outcome" is the outcome.
 	Begin, End *regexp.Regexp
 	// Options are the options for the check of each test. The workload sets the
 	// name and the device.

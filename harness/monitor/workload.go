@@ -241,7 +241,7 @@ func (st Env) resultOf(dev capture.Device, exit int, err error) (*int, error) {
 
 // onEach calls work for all devices concurrently and ends each call when the
 // device's part of the run ends. It returns the first exit code that is not 0,
-// or 0 if all known exit codes are 0. It returns nil if none is known.
+// or 0 if all known exit codes are 0. It returns nil if no exit code is known.
 func (st Env) onEach(ctx context.Context, work func(context.Context, capture.Device, Env) (*int, error)) (*int, error) {
 	errs := make([]error, len(st.Devices))
 	exits := make([]*int, len(st.Devices))
