@@ -127,8 +127,9 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// The same holds for input from outside the file: both forms of the
-// environment, flags, the name of the profile and the name of the file.
+// A string from outside the file is also either rejected or accepted unchanged:
+// in both forms of the environment, in flags, and as the name of the profile or
+// of the file.
 func TestHostileTextsFromOutside(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: { command: [x, \"${X:-a}\"] }\nduration: " +
 		"1h\nprofiles: { p: {} }\n"

@@ -164,8 +164,8 @@ func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv
 	_, err := Parse(name, text, getenv, choices...)
 	doc, broken := asJSON(text)
 	if broken != nil {
-		// An anchor below x- may contain itself: there, the reader reads only
-		// values that are referenced.
+		// An anchor below x- may contain itself, because the reader reads only
+		// the referenced values below x-.
 		if err == nil &&
 			!(strings.Contains(broken.Error(), "contains itself") && bytes.Contains(text, []byte("\nx-"))) {
 			t.Errorf("%s: accepted, but it cannot be converted to JSON: %v\n%s", name, broken, text)

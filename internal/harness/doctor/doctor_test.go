@@ -430,8 +430,8 @@ func TestRunningAndMissingProcesses(t *testing.T) {
 			read++
 		}
 	}
-	// Without --process, a single dumpsys shows that dumpsys works; there is
-	// only one because each reading costs the app CPU time.
+	// Without --process, a single dumpsys shows that dumpsys works; no more are
+	// run, because each reading costs the app CPU time.
 	if !seen["com.shop"] || !seen["com.shop:push"] || !seen["org.mail"] || read != 1 {
 		t.Errorf("processes %v, %d read by dumpsys", seen, read)
 	}

@@ -357,8 +357,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A lock on a file that was recreated after it was opened and before it was
-// locked is recognized as useless.
+// A lock is recognized as useless if its file was recreated after it was opened
+// and before it was locked.
 func TestLockOfRemovedFileIsDetected(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)

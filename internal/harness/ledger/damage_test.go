@@ -342,8 +342,8 @@ func TestRebuildWithoutRebootLine(t *testing.T) {
 	}
 }
 
-// The lost line may be the one that set how a process is read, before the first
-// sample.
+// The lost line may be the one before the first sample that says how the
+// process is read.
 func TestRebuildWithoutFirstLines(t *testing.T) {
 	lines := slices.Insert(steadyLines(60, 0, "status"), 1, "lost")
 	run, _, err := rebuildOf(t, linesOf(lines))
@@ -355,8 +355,8 @@ func TestRebuildWithoutFirstLines(t *testing.T) {
 	}
 }
 
-// A hole that the run reports is counted only once if it also contains lost
-// lines.
+// If a hole that the run reports also contains lost lines, it is counted only
+// once.
 func TestRebuildLostLinesInHole(t *testing.T) {
 	for _, word := range []string{"gap", "missed"} {
 		lines := slices.Concat(steadyLines(20, 0, "smaps_rollup"), []string{"lost",

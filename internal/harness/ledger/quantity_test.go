@@ -62,8 +62,9 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// If one process shows that the device swaps, this applies to all processes. A
-// process that is read at another level measures another quantity.
+// If one process shows that the device swaps, this applies to all processes. If
+// a process is read at a different level, its samples measure a different
+// quantity.
 func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	r := newRounds(t)
 	bare := func(name string) {

@@ -9,8 +9,7 @@ import (
 )
 
 // A process that was present for a long time and has no verdict is reported,
-// together with what is needed for a verdict. Processes without this problem
-// are not reported.
+// together with what is needed for a verdict. Other processes are not reported.
 func TestUnjudged(t *testing.T) {
 	const night, hour, minute = 8 * 3600, 3600, 60
 	short := func(p record.Process) record.Process {

@@ -173,8 +173,9 @@ func TestDeathsInWindows(t *testing.T) {
 }
 
 // A crash that the workload reports and the death that it causes count as one
-// incident. An ANR that the process survived also counts as one. A death that
-// the device does not explain is given the reason that the workload reported.
+// incident. An ANR that the process survived also counts as one incident. A
+// death that the device does not explain is given the reason that the workload
+// reported.
 func TestIncidents(t *testing.T) {
 	fault := func(at float64, pid int, reason, text string) record.Event {
 		return record.Event{

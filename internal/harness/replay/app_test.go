@@ -91,7 +91,7 @@ func TestSumAfterAnEndInATable(t *testing.T) {
 	a := mustSay(t, b.String(), robust).Apps[0]
 	// There are 50 sums of both processes. Then the last value of the second
 	// process is used for 2 min, the sum is unknown until 15 min have passed,
-	// and after that it is the value of one process.
+	// and after that the sum is the value of one process.
 	if *a.LastMB != 100 || a.Samples < 150 || a.Samples > 175 || a.Gaps != 1 {
 		t.Errorf("%d sums, %d gaps, the last %.0f MB", a.Samples, a.Gaps, *a.LastMB)
 	}

@@ -52,10 +52,10 @@ func gateWith(list []point, rate, from float64) detector.Gate {
 	return d.Verdict().Gate
 }
 
-// The slowest leak that a pass of a recorded run claims to rule out is correct
-// for that run, within a factor of 1.5: a leak of that rate is found in the
-// same run, even if it begins at a time that the detector does not try, and a
-// leak that is slower by more than that factor is not found.
+// A pass of a recorded run states the rate of the slowest leak that it rules
+// out. This rate is correct for the run, within a factor of 1.5. A leak of that
+// rate is found in the same run, even if it begins at a time that the detector
+// does not try. A leak that is slower by more than that factor is not found.
 func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	within, above, below, runs := 0, 0, 0, 0
 	for _, x := range traces(t) {
