@@ -349,7 +349,7 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after objectCount) recor
 	}
 	check.Judge(c.objects.older[of], c.options.Known, func(string) []string { return nil })
 	p.Older, c.objects.older[of] = c.objects.older[of], nil
-	defer func() { // for the next attempt and for the next check
+	defer func() { // the next attempt and the next check start from these counts
 		c.objects.before[of] = after.objects
 		c.live.setLatestCounts(of, after.objects)
 	}()

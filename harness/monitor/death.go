@@ -59,7 +59,7 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 	if err != nil {
 		return record.Death{}, fmt.Errorf("read reason of death: %w", err)
 	}
-	answers, _ := m.Split(a.Stdout) // use the available information
+	answers, _ := m.Split(a.Stdout) // truncated output is used as well
 	now, _ := time.Parse(exitTime, strings.TrimSpace(string(answers["date"])))
 	exit := exitOf(answers["exits"], p, now, since+deathSlack)
 	if exit == nil && (e.rebooted || restartedSince(answers["up"], e.up, since)) {
@@ -121,7 +121,7 @@ func logSince(log []byte, from time.Time) []byte {
 			continue
 		}
 		at, err := time.Parse(exitTime, fmt.Sprintf("%04d-%s", from.Year(), line[:len("01-02 15:04:05")]))
-		if err == nil && at.Month() < from.Month() { // a new year has begun
+		if err == nil && at.Month() < from.Month() { // the line is from the new year
 			at = at.AddDate(1, 0, 0)
 		}
 		if err == nil && !at.Before(from.Truncate(time.Second)) {

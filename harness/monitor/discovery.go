@@ -366,7 +366,7 @@ func (d *discovery) answerWaiters(err error) {
 		l <- err
 	}
 	d.currentWaiters = nil
-	if len(d.waiters) > 0 { // requested during the scan
+	if len(d.waiters) > 0 { // other scans were requested during this one
 		d.due = d.clock.now()
 	}
 }

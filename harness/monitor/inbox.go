@@ -330,7 +330,7 @@ func awaitTaken(ctx context.Context, name string) error {
 // awaitDumps waits until the run reports that the dumps of a mark are complete.
 func awaitDumps(ctx context.Context, id string) (markDumps, error) {
 	var fresh time.Time // modification time of the mark in the inbox
-	seen := time.Now()  // local time when that modification time was first seen
+	seen := time.Now()  // local time at which this modification time was first seen
 	for {
 		answer, err := hostfile.Read(id+doneFile, maxAnswer)
 		if err == nil {

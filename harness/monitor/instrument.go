@@ -45,8 +45,7 @@ const (
 	// the process is suspended.
 	DefaultDelay = 10 * time.Second
 	// hostDelay is the real time that the host needs within the delay. On a
-	// device that runs faster than real time, it corresponds to more device
-	// time.
+	// device that runs faster than real time, this is a longer device time.
 	hostDelay = 2 * time.Second
 	// finishDelay is the device time within which activities are finished after
 	// the end of a test is reported. An object count that was taken before they

@@ -28,8 +28,7 @@ type LiveRun struct {
 
 	mu      sync.Mutex
 	stopped bool
-	// seen holds the leaks that the heap dumps of checks contained, for each
-	// life.
+	// seen holds the leaks of each life found in the heap dumps of checks.
 	seen map[life]*check.Seen
 	// latest holds the object counts of each life at the end of its latest
 	// check.
@@ -278,7 +277,7 @@ func (w *LiveRun) withProcess(device, process string, do func(*session, *subject
 	err = s.ask(func() {
 		i := slices.IndexFunc(s.subjects.order,
 			func(x *subject) bool { return x.present && x.Key().String() == process })
-		if i < 0 { // of any user
+		if i < 0 { // accept a process of any user
 			i = slices.IndexFunc(s.subjects.order, func(x *subject) bool { return x.present && x.Name == process })
 		}
 		if found = i >= 0; found {

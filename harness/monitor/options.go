@@ -56,7 +56,7 @@ type Sampling struct {
 	Detail time.Duration
 	// MaxSystemServer and MaxApp limit the CPU load of breakdowns in
 	// system_server and in each watched process, in percent of one core.
-	// Section 2.2 of the article requires less than 25 % in system_server.
+	// Section 2.2 of the article gives 25 % as the limit for system_server.
 	// Above the limit, breakdowns become less frequent. 0 means no limit.
 	MaxSystemServer, MaxApp float64
 	// Headroom is the device time between two readings of how close processes
@@ -78,8 +78,8 @@ var DefaultSampling = Sampling{
 
 // ExitRules define when a run fails.
 type ExitRules struct {
-	// Assert is end or live. With end, a run fails if the gate is leak at its
-	// end. With live, it fails if a process ever reached LEAKING.
+	// Assert is end or live. With end, a run fails if the gate reports a leak
+	// when the run ends. With live, it fails if a process ever reached LEAKING.
 	Assert record.Assert
 	// Strict makes a run fail with exit code 5 if any process is inconclusive.
 	Strict bool

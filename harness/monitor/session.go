@@ -174,7 +174,7 @@ func (s *session) sendDue(ctx context.Context) {
 	s.marks.order()
 	now := s.clock.now()
 	if s.silence.on() {
-		s.garbage.cancel() // by the time the device responds again, the mark is too old
+		s.garbage.cancel() // the mark will be too old when the device responds again
 		s.silence.probe(ctx)
 		s.discovery.rejectWaiters()
 		return
