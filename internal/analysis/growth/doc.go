@@ -9,7 +9,7 @@
 // the previous one has grown, and the node above it holds what grows.
 //
 // Merge builds the tree of one dump; Add compares it with the remaining nodes
-// of the previous trees. Dumps are not kept, and of each tree only the nodes
-// that may still be growing are kept. Except for the references in Ignored,
-// nothing in the package is specific to Android.
+// of the previous trees. The package does not keep dumps. It keeps only the
+// nodes of each tree that may still be growing. Except for the references in
+// Ignored, nothing in the package is specific to Android.
 package growth

@@ -24,7 +24,8 @@ var kinds = map[trace.EdgeKind]string{
 	trace.ElementEdge: KindEntry, trace.ItemEdge: KindEntry, trace.ValueEdge: KindEntry, trace.NamedEdge: KindEntry,
 }
 
-// edge is the key that is equal for the same reference of different objects.
+// edge identifies a reference without its object: the same reference of
+// different objects has the same edge.
 type edge struct {
 	kind, owner, name string
 	// low references are followed last, so their paths are separate; inner

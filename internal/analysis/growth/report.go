@@ -19,7 +19,7 @@ type Place struct {
 	// the path, excluding the numbers that compilers and runtimes add to their
 	// names.
 	Key string `json:"key"`
-	// GrowthBytes is a lower bound of the growth from the first dump to the
+	// GrowthBytes is a lower bound on the growth from the first dump to the
 	// last: the larger of two bounds. The first is the growth of the memory
 	// that the place retains, which excludes memory that something else also
 	// holds; the second is the growth of the memory that its children retain,
@@ -29,8 +29,8 @@ type Place struct {
 	// the place retain together, Java and native; 0 for GC roots as a whole.
 	RetainedBytes []int64 `json:"retained_bytes"`
 	// CreditedBytes is RetainedBytes of the last dump, minus the bytes that
-	// other listed places below this place retain. The sum over the list counts
-	// nothing twice.
+	// other listed places below this place retain. The sum over all listed
+	// places counts no bytes twice.
 	CreditedBytes int64 `json:"credited_bytes"`
 	// Delta is the number of objects by which the place's children grew from
 	// the first dump to the last; PerLoop is this growth per loop.

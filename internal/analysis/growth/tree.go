@@ -23,7 +23,8 @@ type tree struct {
 	own    [][]int64
 	// grew marks the nodes that have grown in each dump. credited is the number
 	// of bytes that a reported node retains in the last dump, minus those that
-	// other reported nodes below it retain. Both are nil for the first dump.
+	// other reported nodes below it retain. grew and credited are nil for the
+	// first dump.
 	grew []bool
 	// swelled marks the nodes whose objects have neither shrunk in size nor
 	// grown in number in any dump.

@@ -18,7 +18,8 @@ const (
 	// structure is recognized.
 	window = 64
 	// mostNodes bounds the memory of a tree; a node takes about 100 bytes,
-	// including the comparison. Real heaps have some ten thousand nodes.
+	// including the comparison. Trees of real heaps have about ten thousand
+	// nodes.
 	mostNodes = 1 << 21
 	// checkInterval is the number of objects visited between two checks of the
 	// context.
@@ -32,8 +33,8 @@ func newBits(n int64) bits            { return make(bits, (n+63)/64) }
 func (b bits) has(o heap.Object) bool { return b[o>>6]>>(o&63)&1 != 0 }
 func (b bits) add(o heap.Object)      { b[o>>6] |= 1 << (o & 63) }
 
-// walk merges the paths of one dump. It goes breadth first, not from object to
-// object but from batch to batch. A batch consists of the objects of one node
+// walk merges the paths of one dump. It proceeds breadth first, batch by batch
+// rather than object by object. A batch consists of the objects of one node
 // that were reached together, from the objects of one other batch.
 type walk struct {
 	*tree
@@ -46,7 +47,7 @@ type walk struct {
 	places  []uint32
 	visited bits
 	// high is the queue that is visited first; low is visited whenever high is
-	// empty. lasting is true once high was empty (Shark: toVisitQueue and
+	// empty. lasting is true once high has been empty (Shark: toVisitQueue and
 	// toVisitLastQueue).
 	high, low line
 	lasting   bool
@@ -182,8 +183,8 @@ func (w *walk) close() {
 }
 
 // roots puts the GC roots into the queues. It distinguishes them by kind and
-// class, while Shark distinguishes them only by kind, because a class is a
-// holder with static fields of its own.
+// class, because a class is a holder with static fields of its own. Shark
+// distinguishes them only by kind.
 func (w *walk) roots() {
 	w.high.begin()
 	w.low.begin()
@@ -245,8 +246,8 @@ func (w *walk) visit(e trace.Edge) {
 
 // pair records that objects of the current node reference objects of another
 // node, if both nodes have the same class and are reached by fields of the same
-// holder, such as a list that is held at both ends. Which of its objects are
-// reached from which end is random, so neither node reliably grows by the
+// holder, such as a list that is held at both ends. Which objects of the list
+// are reached from which end is random, so neither node reliably grows by the
 // number of added objects.
 func (w *walk) pair(n uint32) {
 	a, b := min(n, w.now), max(n, w.now)
@@ -298,8 +299,8 @@ func (w *walk) join() {
 	w.tree, w.counts, w.depths, w.twins = t, counts, nil, nil
 }
 
-// waits reports whether an object was visited, or was pending in the same line
-// or a better one before this batch was created.
+// waits reports whether an object had been visited, or was pending in the same
+// line or a better one, before this batch was created.
 func (w *walk) waits(o heap.Object, low bool) bool {
 	key := w.places[o]
 	switch {
@@ -380,7 +381,7 @@ func (w *walk) repeated(edge, class uint32) uint32 {
 }
 
 // node finds or creates a node. If there are too many nodes, it returns the
-// current one for the new objects.
+// current node.
 func (w *walk) node(k nodeKey) uint32 {
 	if n := w.find(k); n != 0 {
 		return n
@@ -396,7 +397,7 @@ func (w *walk) node(k nodeKey) uint32 {
 }
 
 // known holds the numbers of the edges and classes of one dump, by their
-// position in it.
+// position in the dump.
 type known struct {
 	// fields is indexed by the class of the object and the position of the
 	// field, items and locals by the class alone, statics by the class object

@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// weigh computes a lower bound of the bytes that the objects of each node
+// weigh computes a lower bound on the bytes that the objects of each node
 // retain together: the larger of the size of the union of the dominator
 // subtrees of these objects, and the cost of these objects as a group. It walks
 // the dominator tree from the top down, and keeps track of the nodes above the

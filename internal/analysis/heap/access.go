@@ -66,9 +66,9 @@ func (g *Graph) masks(families []*Family) []uint64 {
 			}
 			k = list[k].super
 		}
-		// The superclass above the path already has all its families; going
-		// down from the top of the path, each class adds its own families to
-		// those of its superclass.
+		// The families of the superclass above the path are complete. From
+		// there down, each class adds its own families to those of its
+		// superclass.
 		above := uint64(0)
 		if known[k] {
 			above = masks[k]
@@ -213,7 +213,8 @@ func (r *Record) value(f *Field) ([]byte, hprof.Type) {
 	return r.Body[p.at:][:size], p.t
 }
 
-// RefOf is like Ref, but reads the given field, which one class declares.
+// RefOf is like Ref, but identifies the field by the class that declares it as
+// well as by name.
 func (r *Record) RefOf(f *Field) (Object, bool) {
 	b, t := r.value(f)
 	if t != hprof.Object {
@@ -232,13 +233,15 @@ func (r *Record) IsNull(f *Field) (null, ok bool) {
 	return readID(b, r.graph.IDSize) == 0, true
 }
 
-// IntOf is like Int, but reads the given field, which one class declares.
+// IntOf is like Int, but identifies the field by the class that declares it as
+// well as by name.
 func (r *Record) IntOf(f *Field) (int64, bool) {
 	b, t := r.value(f)
 	return integer(b, t)
 }
 
-// BoolOf is like Bool, but reads the given field, which one class declares.
+// BoolOf is like Bool, but identifies the field by the class that declares it
+// as well as by name.
 func (r *Record) BoolOf(f *Field) (value, ok bool) {
 	v, ok := r.IntOf(f)
 	return v != 0, ok

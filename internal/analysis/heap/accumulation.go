@@ -12,8 +12,8 @@ import (
 // Accumulation is a place in the dominator tree where memory accumulates in
 // many objects of one class. The idea is Eclipse MAT's "accumulation point":
 // going down from the roots, the place where the retained memory splits into
-// many parts. The place may also be above the tree, if a separate GC root holds
-// each of the objects.
+// many parts. If a separate GC root holds each of the objects, the place is
+// above the tree.
 type Accumulation struct {
 	// Object is the place; Retained is its retained size. If GC roots hold the
 	// objects, Object is the one with the largest retained size, and Retained
@@ -28,26 +28,27 @@ type Accumulation struct {
 	Count int64
 	// If Linked, Object itself is one of the accumulated objects, and each of
 	// them dominates the next, as in a list or tree of nodes. Otherwise Object
-	// dominates all of them.
+	// dominates all accumulated objects.
 	Linked bool
 	// Size is the number of bytes that the objects retain together.
 	Size Size
 	// Holds is the class whose instances account for most of the bytes that the
 	// accumulated objects dominate, or "" if these objects dominate nothing.
-	// Held is the number of these instances; HeldSize is their retained size.
+	// Held is the number of instances of Holds; HeldSize is their retained
+	// size.
 	Holds    string
 	Held     int64
 	HeldSize Size
-	// Beside lists other classes of objects that Object dominates; HeldBeside
-	// lists classes other than Holds that the accumulated objects dominate.
-	// Each list contains up to three classes, largest first. Each class has at
-	// least AccumulationOptions.Fewest objects, which retain at least a fifth
-	// of Retained.
+	// Beside lists other classes whose instances Object dominates; HeldBeside
+	// lists classes, other than Holds, whose instances the accumulated objects
+	// dominate. Each list contains up to three classes, largest first. Each
+	// class in a list has at least AccumulationOptions.Fewest objects, which
+	// retain at least a fifth of Retained.
 	Beside, HeldBeside []ClassSum
 	// If AccumulationOptions.Through selects Holds, Behind is the class with
-	// the most bytes among the objects that the instances of Holds reference,
-	// provided that there are about as many objects of that class as instances
-	// of Holds; otherwise Behind is zero.
+	// the most bytes among the objects that the instances of Holds reference.
+	// Behind is zero unless there are about as many objects of that class as
+	// instances of Holds.
 	Behind ClassSum
 }
 
@@ -60,9 +61,9 @@ type ClassSum struct {
 }
 
 const (
-	// worthBeside sets the minimum for reporting a further class: the retained
-	// size of the place divided by worthBeside. mostBeside is the maximum
-	// number of such classes.
+	// A further class is reported if its objects retain at least 1/worthBeside
+	// of the retained size of the place. mostBeside is the maximum number of
+	// further classes.
 	worthBeside = 5
 	mostBeside  = 3
 )
@@ -97,16 +98,17 @@ type AccumulationOptions struct {
 //
 // Accumulations do not contain each other. Class objects are not accumulated
 // objects, because programs normally have many classes with static fields. The
-// check whether objects are linked ignores each object without references that
-// only one other object references.
+// check whether objects are linked ignores objects that have no references and
+// that only one other object references.
 //
-// At least Fewest objects of one class that are held by GC roots of one kind
-// are also an accumulation, if they together retain at least Least bytes and
-// none of them alone retains more than half of that. Objects that contain an
-// accumulation of the first two kinds are not counted, nor are objects in a
-// heap that Leave selects. If Roots includes THREAD_OBJECT, the local variables
-// of a thread (JAVA_FRAME) count with their thread, because which local
-// variables a dump contains depends on which methods the runtime has compiled.
+// Objects of one class that GC roots of one kind hold are also an accumulation
+// if there are at least Fewest of them, they retain at least Least bytes
+// together, and none of them alone retains more than half of the bytes. Objects
+// that contain an accumulation of the first two kinds are not counted, nor are
+// objects in a heap that Leave selects. If Roots includes THREAD_OBJECT, the
+// local variables of a thread (JAVA_FRAME) count with their thread, because
+// which local variables a dump contains depends on which methods the runtime
+// has compiled.
 //
 // The accumulation with the largest retained size comes first.
 //
@@ -163,8 +165,8 @@ type accumulator struct {
 	steps         []step
 	sums          groups
 	// rooted holds the groups of objects that GC roots hold, whether they form
-	// an accumulation or not; members holds the objects of those groups that
-	// do.
+	// an accumulation or not; members holds the objects of the groups that form
+	// one.
 	rooted  []rootAccumulation
 	members []member
 }
@@ -192,10 +194,10 @@ type candidate struct {
 }
 
 // step is a vertex to visit. If settled is set, an ancestor of the same class
-// has already checked whether the objects of this class are linked. They are
-// not linked on the path down to the vertex settled, which alone accounts for
-// more than half of the bytes; with allSettled, they are not linked anywhere
-// below the ancestor.
+// has already checked whether the objects of this class are linked. These
+// objects are not linked on the path down to the vertex settled, which alone
+// accounts for more than half of the bytes; with allSettled, they are not
+// linked anywhere below the ancestor.
 type step struct {
 	vertex, settled uint32
 }
@@ -287,7 +289,7 @@ func (a *accumulator) many(sum group, whole Size) bool {
 
 // link checks whether a vertex forms an accumulation together with the vertices
 // of its class that it dominates through vertices of this class only. It
-// returns unsettled if it does, and otherwise the value for step.settled.
+// returns unsettled if they form one, and otherwise the value for step.settled.
 func (a *accumulator) link(v uint32) uint32 {
 	whole, row, count, heavy := a.weigh(v).Total(), a.row(v), int64(0), v
 	for u := v; u < a.t.ends[v]; {
@@ -450,10 +452,10 @@ func (a *accumulator) enter(p *candidate, marked bitset) {
 	}
 }
 
-// lookThrough counts the objects that a vertex references; an object of an
-// accumulation holds this vertex. If the class of an object is to be looked
-// through, it marks that object and counts the objects behind it. It skips
-// objects of the accumulation's class and what they hold.
+// lookThrough counts the objects that are referenced by a vertex held by an
+// object of an accumulation. If the class of an object is to be looked through,
+// it marks that object and counts the objects behind it. It skips objects of
+// the accumulation's class and what they hold.
 func (a *accumulator) lookThrough(p *candidate, v uint32, marked bitset) {
 	for u := v; u < a.t.ends[v]; {
 		switch row := a.row(u); {
@@ -469,8 +471,8 @@ func (a *accumulator) lookThrough(p *candidate, v uint32, marked bitset) {
 	}
 }
 
-// leaf counts an object without a vertex that a vertex of an accumulation
-// holds.
+// leaf counts an object that has no vertex of its own and that a vertex of an
+// accumulation holds.
 func (a *accumulator) leaf(p *candidate, o, v uint32) {
 	row, direct := a.g.registry.list[a.g.slots.at(o)].row, !p.linked && v == p.vertex
 	switch {

@@ -40,7 +40,7 @@ type class struct {
 	offsets []uint32
 	// referent is the position of the referent field of a
 	// java.lang.ref.Reference if that field holds its object more weakly than
-	// other fields do; otherwise it is -1. It is not among offsets.
+	// other fields do; otherwise it is -1. offsets does not include it.
 	referent int32
 	strength Reachability
 	// part and parts describe the class's role in native memory (native.go).

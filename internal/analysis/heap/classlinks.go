@@ -39,8 +39,8 @@ func ofClass(c *hprof.Class) [len(classReferences)]hprof.ID {
 }
 
 // recorded reports whether the references that ofClass returns count. They do
-// not if the class has static fields with the same references, which ART has
-// written since Android 7.
+// not count if the class has static fields with the same references, as in the
+// dumps that ART has written since Android 7.
 func (l *layouts) recorded(c *class) bool {
 	if l.links.find == nil || c.dump == nil {
 		return false

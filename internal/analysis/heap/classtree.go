@@ -37,9 +37,9 @@ type ClassTreeOptions struct {
 // parent; children of the same parent are ordered by retained size.
 //
 // Nodes that are too small are omitted together with all nodes below them;
-// their sizes remain included in those of the nodes above. A node's count can
-// be up to Least bytes too low if some of its objects are leaves that nothing
-// else references, and some are not.
+// their sizes remain included in those of the nodes above. If some objects of a
+// node are leaves that only one object references, and others are not, the
+// node's count may omit up to Least bytes of these leaves.
 func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode, error) {
 	m := &merger{g: g, t: &g.tree, least: max(o.Least, 1), most: o.Nodes, levels: o.Levels, names: g.rowNames()}
 	n := int64(len(m.t.objects))

@@ -11,8 +11,8 @@ type FinalizerReachable struct {
 	Objects int64
 	Class   string
 	Count   int64
-	// Bytes is the size of these objects and of everything that is reachable
-	// only through them.
+	// Bytes is the size of all objects with a finalizer, and of everything that
+	// is reachable only through them.
 	Bytes int64
 }
 

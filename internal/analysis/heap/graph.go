@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// SizeModel names how retained sizes are counted. In every model, objects have
-// the sizes that AOSP's ahat counts: for an instance the bytes that its class
-// declares, for an array its elements, for a class object the bytes of
+// SizeModel selects how retained sizes are computed. In every model, objects
+// have the sizes that AOSP's ahat counts: for an instance the bytes that its
+// class declares, for an array its elements, for a class object the bytes of
 // java.lang.Class and of its static fields. Sizes of different models must not
 // be compared.
 type SizeModel string
@@ -34,7 +34,8 @@ type Options struct {
 	// Snapshot is the index of the heap to load from a file with several heaps;
 	// -1 selects the last one.
 	Snapshot int
-	// Workers is the number of goroutines that read; 0 means one per core.
+	// Workers is the number of goroutines that read the dump; 0 means one per
+	// core.
 	Workers int
 	// Limit bounds the memory, in bytes; 0 means no limit. Loading a dump that
 	// needs more memory returns a *MemoryError.
@@ -109,9 +110,9 @@ type Graph struct {
 	slots    slotArray
 	sizes    sizeArray
 	heapOf   []uint8
-	// roots holds the GC roots of existing objects. The implied ones at the end
-	// are classes of the boot class loader that the dump does not declare as
-	// roots.
+	// roots holds the GC roots of existing objects. The implied roots at the
+	// end are classes of the boot class loader that the dump does not declare
+	// as roots.
 	roots   []hprof.Root
 	implied int
 	links   links

@@ -17,7 +17,7 @@ type Groups struct {
 
 // GroupCosts holds the costs of groups, indexed by group number.
 type GroupCosts struct {
-	// Bytes is a lower bound of the size that becomes unreachable if all
+	// Bytes is a lower bound on the size that becomes unreachable if all
 	// objects of the group are removed: everything in groups that paths from
 	// the GC roots reach only through this group. A path may enter a group at
 	// one object and leave it at another, so the bound can be below the cost of

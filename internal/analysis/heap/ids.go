@@ -10,11 +10,11 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// ids numbers objects by address. If addresses are dense, it uses a bitmap with
-// the number of preceding objects before each word: a lookup takes one cache
-// miss; the bitmap takes an eighth of a byte per 8 bytes of heap, and the
-// numbers take half of that in addition. If addresses are sparse, it uses a
-// sorted list.
+// ids numbers objects by address. If addresses are dense, it uses a bitmap in
+// which each word is stored with the number of preceding objects, so a lookup
+// takes one cache miss. The bitmap takes an eighth of a byte per 8 bytes of
+// heap; the numbers take half as much in addition. If addresses are sparse, it
+// uses a sorted list.
 type ids struct {
 	// shift is the number of low bits that are 0 in every object address: 3 for
 	// ART and HotSpot, which align objects to 8 bytes.
@@ -44,9 +44,8 @@ type cell struct {
 const (
 	regionBits  = 16
 	regionCells = 1 << (regionBits - 6)
-	// sparse is the maximum number of bytes that an object may cost in cells;
-	// least is the number of stretches that is acceptable in any case: their
-	// cells take 12 MB.
+	// sparse is the maximum number of bytes of cells per object. Up to least
+	// stretches are always accepted, because their cells take only 12 MB.
 	sparse = 12
 	least  = 1 << 10
 )

@@ -140,7 +140,7 @@ var errNoInbound = errors.New("find holders: the graph was loaded without inboun
 // AddAncestors adds to a set the given objects and all objects from which
 // references lead to them, strongly, softly or through the referent of any
 // Reference. If records is true, it also follows the references that exist only
-// in class records: those connect most of the heap to any static field.
+// in class records, which connect most of the heap to any static field.
 func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, records bool) error {
 	if g.inbound.place == nil {
 		return errNoInbound
@@ -172,8 +172,8 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 
 // addWeak adds to a set the objects that are reachable only through finalizers,
 // which are few. If one of the given objects is reachable only through weaker
-// References, it adds all objects that are, because the references to them are
-// not known.
+// References, it adds all objects that are reachable in this way, because the
+// references to them are not known.
 func (g *Graph) addWeak(s *Set, objects []Object) {
 	weak := func(o Object) bool {
 		r := g.Reachability(o)

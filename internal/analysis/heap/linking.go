@@ -118,7 +118,7 @@ func (l *loader) room() (err error) {
 	if l.links.starts, err = array[uint32](&l.arena, l.links.inner.len()); err != nil {
 		return err
 	}
-	// Twice the maximum leaves room for the unused ends of slabs.
+	// Reserving twice the maximum leaves room for the unused ends of slabs.
 	size := 2*(longest*most+(longest+1)*l.links.inner.len()) + int64(l.options.Workers+1)*slab
 	if size > 1<<32 {
 		if l.links.high, err = array[uint8](&l.arena, l.links.inner.len()); err != nil {

@@ -226,7 +226,7 @@ func (b *Outbound) room() (err error) {
 		most += int64(len(list))
 	}
 	members := b.members.len()
-	// Twice the maximum leaves room for the unused ends of slabs.
+	// Reserving twice the maximum leaves room for the unused ends of slabs.
 	size := 2*(longest*most+(longest+1)*members) + int64(g.workers+1)*slab
 	if b.bytes, err = array[byte](&g.arena, size); err != nil {
 		return err

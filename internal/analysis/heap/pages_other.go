@@ -2,7 +2,7 @@
 
 package heap
 
-// mapPages uses the garbage collector's heap.
+// mapPages allocates from the garbage collector's heap.
 func mapPages(size int64) ([]byte, error) { return make([]byte, size), nil }
 
 func unmapPages([]byte) {}

@@ -222,7 +222,8 @@ type loader struct {
 	file    *hprof.File
 	options Options
 	chunks  [][]hprof.Segment
-	// total is the number of bytes of a pass; passes is the number of passes.
+	// total is the number of bytes read in a pass; passes is the number of
+	// passes.
 	total, passes int64
 	done          atomic.Int64
 	objects       atomic.Int64
@@ -237,8 +238,7 @@ type loader struct {
 }
 
 // pool runs work on each chunk, on all cores. newWorker returns the function
-// for one goroutine. The first error stops the work, and so does the end of
-// ctx.
+// for one goroutine. The first error, or the end of ctx, stops the work.
 func (l *loader) pool(ctx context.Context, newWorker func() func(i int, chunk []hprof.Segment) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -554,8 +554,8 @@ func (l *loader) nameHeaps() {
 	}
 }
 
-// heapNumber returns the index of a heap in Heaps, and names it as the dump
-// does.
+// heapNumber returns the index of a heap in Heaps. It adds a new heap under its
+// name in the dump.
 func (l *loader) heapNumber(r run) uint8 {
 	if r.heap == 0 {
 		return 0

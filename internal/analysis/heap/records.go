@@ -89,9 +89,9 @@ func (g *Graph) chunks() (list [][]hprof.Segment) {
 	return list
 }
 
-// scan calls a visit function per goroutine with each record of some chunks
-// except roots and heap names, on all cores. Damage ends a chunk; it was
-// reported, or skipped, when the graph was loaded.
+// scan reads some chunks on all cores, and calls a visit function, one per
+// goroutine, with each record except roots and heap names. Damage ends a chunk;
+// it was reported, or skipped, when the graph was loaded.
 func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents bool,
 	newVisit func() func(*hprof.Scanner) error) error {
 	l := &loader{Graph: g, file: g.file, options: Options{Workers: g.workers}, chunks: chunks}
@@ -261,8 +261,8 @@ func (g *Graph) StaticInt(class, field string) (int64, bool) {
 	return 0, false
 }
 
-// static searches all classes with the given name: if a class was loaded twice,
-// the static fields of the unused copy may have no values.
+// static searches all classes with the given name, because if a class was
+// loaded twice, the static fields of the unused copy may have no values.
 func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	for _, s := range g.named(class) {
 		dump := g.registry.list[s].dump
@@ -441,7 +441,8 @@ func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
 }
 
 // HoldsAlone reports whether the second object is a leaf that only the first
-// one references. The first object then dominates it, but Children omits it.
+// one references. If so, the first object dominates the second, but Children
+// omits the second.
 func (g *Graph) HoldsAlone(o, leaf Object) bool {
 	v := g.tree.vertices[leaf]
 	return v != 0 && !g.ownVertex(uint32(leaf)) && g.ownVertex(uint32(o)) && g.tree.vertices[o] == v

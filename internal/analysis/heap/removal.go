@@ -97,8 +97,8 @@ func (r *removal) run(ctx context.Context) error {
 	}
 }
 
-// sweep visits once, upwards or downwards, each object that is not known to
-// stay reachable, and reports whether it found that any of them stays
+// sweep visits each object that is not known to stay reachable once, in
+// ascending or descending order. It reports whether it found objects that stay
 // reachable.
 func (r *removal) sweep(down bool) (changed bool) {
 	visit := func(d uint32) {

@@ -13,15 +13,15 @@ type order struct {
 	// it first.
 	parents []uint32
 	// joins are the references that the search did not follow because their
-	// targets had already been found. Most objects have none, so there are far
-	// fewer joins than inbound references.
+	// targets had already been found. Most objects have no joins, so there are
+	// far fewer joins than inbound references.
 	joins joins
 }
 
 // search numbers the objects that the GC roots reach through strong and soft
 // references. It sets Graph.tree.vertices to the vertex of each object. A leaf
-// with one reference gets no vertex of its own, but that of the object that
-// references it.
+// that only one object references gets no vertex of its own; it shares the
+// vertex of that object.
 func (l *loader) search(ctx context.Context) (err error) {
 	n := l.links.inner.len() + l.links.shared.count() + 1
 	if l.tree.vertices, err = array[uint32](&l.arena, l.ids.len()); err != nil {

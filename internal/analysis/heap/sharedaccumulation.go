@@ -9,7 +9,8 @@ import (
 // SharedAccumulation describes many objects of one class that several static
 // fields hold together, so none of the objects that these fields reference
 // dominates them. Their dominator is the class that declares the fields, or the
-// class loader of their classes; or only the GC roots together dominate them.
+// class loader of the declaring classes. If there is no such dominator, only
+// the GC roots together dominate the objects.
 type SharedAccumulation struct {
 	// Accumulation.Object is the dominator of the objects; if Top is true, they
 	// have no dominator.

@@ -14,7 +14,7 @@ type Size struct {
 	Java, Native int64
 }
 
-// Total returns the sum of both.
+// Total returns the sum of the Java and native bytes.
 func (s Size) Total() int64 { return s.Java + s.Native }
 
 func (s *Size) add(o Size) { s.Java += o.Java; s.Native += o.Native }
@@ -23,14 +23,14 @@ func (s *Size) add(o Size) { s.Java += o.Java; s.Native += o.Native }
 type Row struct {
 	Class string
 	// Classes is the number of classes with this name; several class loaders
-	// may load one.
+	// may each load one.
 	Classes int
 	// Instances and Shallow count all objects in the dump; Reachable and
 	// Retained count those that are strongly or softly reachable.
 	Instances, Reachable int64
 	Shallow              Size
 	// Retained is the size of the union of the dominator subtrees of all
-	// reachable instances: a lower bound of the memory that would be freed if
+	// reachable instances: a lower bound on the memory that would be freed if
 	// all instances were removed. Objects that only several instances hold
 	// together would be freed as well.
 	Retained Size

@@ -8,7 +8,8 @@ type tree struct {
 	// leaf that only one object references has no vertex of its own, but shares
 	// that object's vertex.
 	vertices []uint32
-	// objects maps vertices to objects; it does not include those leaves.
+	// objects maps vertices to objects; it does not include leaves that have no
+	// vertex of their own.
 	objects []uint32
 	// parents holds the immediate dominators.
 	parents []uint32

@@ -129,9 +129,9 @@ func (b *byName) levels(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sort sorts a level. It is already in the order of depth and from: paths are
-// found in this order, and a better path to an object has the same depth and
-// from as the path that it replaces.
+// sort sorts a level. The level is already in the order of depth and from,
+// because paths are found in this order, and a better path to an object has the
+// same depth and from as the path that it replaces.
 func (b *byName) sort(level []meeting) {
 	for begin := 0; begin < len(level); {
 		end := begin + 1

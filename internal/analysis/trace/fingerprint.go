@@ -48,8 +48,8 @@ func KeyOf(text string) string {
 // KeyText returns the text from which Key is computed: a line for each suspect
 // reference in the order of the trace, "CLASS.FIELD", with StableClass of the
 // class that declares the field and StableField of the field. Three things
-// would depend on the size of a collection and on the position in it, and are
-// therefore written in a form that does not:
+// would depend on the size of a collection or on a position in it, and are
+// therefore written in a different form:
 //   - elements of arrays and collections are "[x]";
 //   - a collection of java.util that a search does not flatten (trees, queues,
 //     subclasses of other collections) is one line with its own class:

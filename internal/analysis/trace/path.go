@@ -13,7 +13,7 @@ type PathNode struct {
 	// Repeat is the number of further objects of the same class that follow,
 	// each referenced by the same field of the previous one: the nodes of a
 	// list. The last of these objects also references the next object by that
-	// field, and Edge.To is the second object.
+	// field, and Edge.To is the second object of the list.
 	Repeat int
 	// Omitted is the number of steps omitted after this one.
 	Omitted int

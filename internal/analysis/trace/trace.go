@@ -56,7 +56,7 @@ type Element struct {
 	Parts int
 }
 
-// Leaking returns the last element.
+// Leaking returns the leaking object, which is the last element.
 func (t *Trace) Leaking() *Element { return &t.Elements[len(t.Elements)-1] }
 
 // Describe provides the descriptions of objects in traces.
