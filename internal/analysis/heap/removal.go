@@ -97,9 +97,9 @@ func (r *removal) run(ctx context.Context) error {
 	}
 }
 
-// sweep visits each object that is not known to stay reachable once, in
-// ascending or descending order. It reports whether it found objects that stay
-// reachable.
+// sweep makes one pass, in ascending or descending order, over the objects that
+// are not known to stay reachable. It reports whether it found that any of them
+// does.
 func (r *removal) sweep(down bool) (changed bool) {
 	visit := func(d uint32) {
 		if !r.fixed.has(d) && r.stays(d) {

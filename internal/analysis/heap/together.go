@@ -19,7 +19,7 @@ type SetCost struct {
 }
 
 // VisitBudget is the number of objects that a series of cost computations may
-// visit. Once it is used up, costs are only lower bounds.
+// visit. Once the budget is used up, costs are only lower bounds.
 type VisitBudget struct{ Left int64 }
 
 // Cost returns the size of the objects that become unreachable if the given

@@ -32,8 +32,8 @@ type forms struct {
 	unprinted int
 }
 
-// manner determines what is computed for each form, keys or fingerprints or both,
-// and whether lists are folded.
+// manner determines what is computed for each form, keys or fingerprints or
+// both, and whether lists are folded.
 type manner struct{ keys, prints, folding bool }
 
 func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m manner) (*forms, error) {
