@@ -90,7 +90,7 @@ type line struct {
 // complete.
 type batch struct{ node, size uint32 }
 
-// lowKeys is where the keys of the second line begin.
+// lowKeys is the lowest key of the second line.
 const lowKeys = 1 << 31
 
 func (l *line) empty() bool { return l.taken == len(l.batches) }

@@ -92,9 +92,9 @@ type AccumulationOptions struct {
 // objects that retain at least Least and meet one of two conditions:
 //   - no child retains more than half of the object's retained size, but at
 //     least Fewest children of one class together do; or
-//   - the object, together with the objects of its class that it dominates
-//     through objects of this class only, counts at least Fewest objects, and
-//     none of them alone accounts for more than half of the bytes.
+//   - the object and the objects of its class that it dominates through objects
+//     of this class only number at least Fewest, and none of them alone
+//     accounts for more than half of the bytes.
 //
 // Accumulations do not contain each other. Class objects are not accumulated
 // objects, because programs normally have many classes with static fields. The
@@ -112,10 +112,10 @@ type AccumulationOptions struct {
 //
 // The accumulation with the largest retained size comes first.
 //
-// The running time is that of a few visits of each vertex below an object that
-// retains at least Least, up to two visits of each object of the dump, and
-// sorting the GC roots of the kinds in Roots. The error is the context's or
-// that of a failed memory allocation.
+// Accumulations visits each vertex below an object that retains at least Least
+// a few times and each object of the dump up to twice, and sorts the GC roots
+// of the kinds in Roots. The error is the context's or that of a failed memory
+// allocation.
 func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
 	a := newAccumulator(g, o)
 	if err := a.walk(ctx); err != nil {
@@ -298,8 +298,7 @@ func (a *accumulator) link(v uint32) uint32 {
 			continue
 		}
 		count++
-		// The vertices with more than half of the bytes below them form a
-		// chain.
+		// The vertices that retain more than half of the bytes form a chain.
 		if 2*a.weigh(u).Total() > whole {
 			heavy = u
 		}

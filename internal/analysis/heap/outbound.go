@@ -98,7 +98,7 @@ func (b *Outbound) limit(within *Set) (err error) {
 }
 
 // few is the maximum number of members for which only the parts of the file
-// with these members are read, instead of the whole file.
+// that contain them are read.
 const few = 1 << 16
 
 // chunks returns the parts of the file that may contain members.

@@ -65,8 +65,8 @@ type Member struct{ Class, Name string }
 // chain is its Value; if Value is "", the node itself is the item.
 type Node struct {
 	Class, Next, Key, Value string
-	// KeyClass is the class that declares Key if that class is not Class. Such
-	// a key is a referent, and a node with a cleared key is stale.
+	// KeyClass is the class that declares Key if that class is not Class. In
+	// that case the key is a referent, and a node with a cleared key is stale.
 	KeyClass string
 	// First is the field of a node that represents several nodes, such as the
 	// bin of a tree; it leads to the first of these nodes.

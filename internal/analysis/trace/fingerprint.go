@@ -162,8 +162,8 @@ func (c change) in(name string) string {
 var classChanges = []change{
 	// Before D8 numbered lambdas, it named them by a hash:
 	// -$$Lambda$Foo$Bar$jQz0_-8 belongs to Foo$Bar (D8 1, LambdaDescriptor).
-	// The names that desugar wrote, and those in ART's own libraries of 8.0, do
-	// not contain a class: -$Lambda$aS31.
+	// The names that desugar wrote, and those in the libraries of ART in
+	// Android 8.0, do not contain a class: -$Lambda$aS31.
 	{regexp.MustCompile(`(^|\.)[-_]?\$\$Lambda\$([^.\[\]]+)\$[A-Za-z0-9_-]+`), "${1}${2}$$$$Lambda",
 		[]string{"$$Lambda$"}},
 	{regexp.MustCompile(`(^|\.)-\$Lambda\$[A-Za-z0-9_-]+`), "${1}-$$Lambda", []string{"-$Lambda$"}},
@@ -219,7 +219,7 @@ func StableClass(name string) string {
 }
 
 // StableReference returns the name of a field of a class, or of an element, as
-// in a KeyText.
+// in KeyText.
 func StableReference(class, field string) string {
 	return StableClass(class) + "." + stableField(field)
 }

@@ -98,8 +98,8 @@ type Reader struct {
 	// name.
 	matchers map[matched]*Matcher
 	matching map[string]bool
-	// collections holds, for each class name, the collections that the class
-	// may be, in the order of their definition.
+	// collections holds, for each class name, the collections that may describe
+	// the class, in the order of their definition.
 	collections map[string][]*Collection
 	threads     map[heap.Object]thread
 	roots       []Root
