@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )
 
-// Growth in RxJava, coroutines and Guava is named by the program's own field,
-// or by its own class if no field leads there.
+// Growth in RxJava, coroutines and Guava is named after a field of the program
+// or, if none leads there, after a class of the program.
 func TestLibraries(t *testing.T) {
 	j := jvmtest.New(t)
 	classPath := j.CompileLibraries(t)

@@ -10,8 +10,9 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// relapses is a process that dies repeatedly, watched in lives of some minutes
-// with a sample every 30 s. Every fourth sample comes with a breakdown.
+// relapses simulates a process that dies repeatedly: each life lasts some
+// minutes, with a sample every 30 s. Every fourth sample comes with a
+// breakdown.
 type relapses struct {
 	d     *detector.Detector
 	at    time.Duration

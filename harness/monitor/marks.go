@@ -88,8 +88,8 @@ func (m *marks) requestScan() {
 	}
 }
 
-// order orders the dumps of the marks whose processes are known, in the order
-// of the marks.
+// order requests the dumps of the marks whose processes are known, from the
+// oldest mark to the latest.
 func (m *marks) order() {
 	for len(m.pending) > 0 && m.ready(m.pending[0]) {
 		m.orderFirst()

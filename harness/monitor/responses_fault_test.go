@@ -542,7 +542,7 @@ func TestResponseSweepsItsOwnFiles(t *testing.T) {
 					}
 				}
 				if complaints != min(1, c.sweeps) {
-					t.Errorf("got %d errors of the sweep", complaints)
+					t.Errorf("got %d sweep errors, want %d", complaints, min(1, c.sweeps))
 				}
 			})
 		})

@@ -43,8 +43,8 @@ func TestResponseOnSmallHostDisk(t *testing.T) {
 }
 
 // A disk that becomes full during a pull leaves no partial dump: the written
-// part is removed. The run is either complete, or reports that it could not be
-// written.
+// part is removed. The run must either be complete or report that it could not
+// be written.
 func TestResponseOnFillingHostDisk(t *testing.T) {
 	disk := smallDisk(t, "250M")
 	synctest.Test(t, func(t *testing.T) {

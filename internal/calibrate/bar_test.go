@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// TestBars checks which figures meet a bar, which miss it, and which cannot be
-// decided by few runs.
+// TestBars checks which figures meet a bar, which miss it, and which need more
+// runs to be decided.
 func TestBars(t *testing.T) {
 	tests := map[string]struct {
 		call          func(b *bars)

@@ -56,7 +56,7 @@ func Path(tb testing.TB, path ...string) string {
 func Required() bool { return os.Getenv("LEAKGATE_REQUIRE") == "all" }
 
 // Long reports whether tests run at full length, as in make e2e; otherwise they
-// take a sample.
+// run only some of their cases.
 func Long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
 // Missing ends a test that needs something that does not exist on this machine:

@@ -34,7 +34,7 @@ const leakingClass = "HeapMaker$Screen"
 // tool is a program that reads heap dumps.
 type tool struct {
 	name string
-	// version is the version of a peer.
+	// version is the required release of a peer; it is empty for leakgate.
 	version string
 	// program is the path of the program and its first arguments, set by get.
 	program []string

@@ -16,9 +16,9 @@ const (
 	maxReason = 300
 	// heapStep is the step of a diagnosis that takes a heap dump.
 	heapStep = "heap"
-	// fewestSettled and fewestUnsettled are how many dumps, each with more
-	// objects than the one before, prove a leak: in an idle app, and in an app
-	// in use. They are the same as for dumps at marks.
+	// fewestSettled and fewestUnsettled are the minimum numbers of dumps, each
+	// with more objects than the one before, that prove a leak in an idle app
+	// and in an app in use. They are the same as for dumps at marks.
 	fewestSettled   = 3
 	fewestUnsettled = 5
 )
@@ -188,7 +188,7 @@ func (r *reading) check(c *record.Check) judgment {
 	return absent("no check found the leak")
 }
 
-// dumps judges each life without dumps at marks by its other heap dumps.
+// dumps judges each life that has no dumps at marks by its other heap dumps.
 func (r *reading) dumps() []judgment {
 	atMarks := map[process]bool{}
 	for i := range r.run.Processes {

@@ -22,9 +22,9 @@ func (s *Seen) Dumped() bool { return s.dumped }
 
 // New returns the leaks of a dump that have more objects than in the previous
 // dump, and remembers the dump. It omits leaks of libraries and of Android,
-// which the app cannot fix. A leak is not new if its objects leaked before by
-// another path: when the holder of an object changes, so does the key of the
-// leak.
+// which the app cannot fix. A leak is not new if its objects already leaked
+// through another path: when the holder of an object changes, so does the key
+// of the leak.
 func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
 	out := []record.CheckedLeak{}
 	byKey, byClass := map[string]int64{}, map[string]int64{}

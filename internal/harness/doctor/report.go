@@ -106,7 +106,7 @@ type Device struct {
 	Processes   []Process `json:"processes"`
 }
 
-// Process is one process, and how its memory can be read.
+// Process describes a process and how its memory can be read.
 type Process struct {
 	Process string `json:"process"`
 	User    int    `json:"user"`

@@ -19,7 +19,7 @@ type rounds struct {
 	up time.Duration
 	// pids are the pids of the processes; the default is 1.
 	pids map[string]int
-	// source is the source of all samples.
+	// source is what all samples were read from, such as smaps.
 	source string
 }
 

@@ -16,7 +16,8 @@ type bounds struct {
 	memory, swap int64
 }
 
-// boundsOf returns the bounds of a device.
+// boundsOf returns the maximum plausible memory and swap of a device, derived
+// from its total memory.
 func boundsOf(d record.HeaderDevice) bounds {
 	memory, swap := procfs.Bounds(d.MemTotal)
 	return bounds{memory, swap}

@@ -372,7 +372,7 @@ func (c *Comparison) costOf(m markup, b *burden, leaks int) string {
 func (c *Comparison) growth(m markup, r *Row) string {
 	was := ""
 	if f := r.left(); f.base != "" && f.base != "0" {
-		was = fmt.Sprintf(", %s by %s MB", c.onBase(m), f.base)
+		was = fmt.Sprintf(", compared with %s MB %s", f.base, c.onBase(m))
 	}
 	return fmt.Sprintf("%s grows by %s per hour%s.", m.code(r.Process, maxName), m.bold(number(*r.PerLoop.Head)+" MB"),
 		was)

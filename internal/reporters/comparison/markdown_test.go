@@ -232,7 +232,7 @@ func TestCost(t *testing.T) {
 			"Every 100 loops retain 100.0 MB more than on main: a.B, 1 per loop at 1.0 MB each.",
 		},
 		{[]Row{trend(New, Sides{Head: new(35.2)})}, "p grows by 35.2 MB per hour."},
-		{[]Row{trend(Grown, sides(4, 35.2))}, "p grows by 35.2 MB per hour, on main by 4 MB."},
+		{[]Row{trend(Grown, sides(4, 35.2))}, "p grows by 35.2 MB per hour, compared with 4 MB on main."},
 	} {
 		c := clean()
 		c.Leaks = test.rows

@@ -27,8 +27,9 @@ const (
 	maxPages  = 200
 )
 
-// request describes the requests of a call. send makes one attempt; it returns
-// errIncomplete if the response does not contain what was requested.
+// request describes how one API call sends its HTTP requests. send makes one
+// attempt; it returns errIncomplete if the response does not contain what was
+// requested.
 type request struct {
 	what string // for errors: "list comments of o/r#7"
 	need string // the permission of a workflow: "pull-requests: write"
