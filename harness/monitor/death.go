@@ -103,7 +103,7 @@ func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, s
 	if d.Reason == "unknown" {
 		return d, false
 	}
-	d.Text = "from another death of this process name at that time: " + d.Text
+	d.Text = "from another death of a process with this name at that time: " + d.Text
 	return d, true
 }
 

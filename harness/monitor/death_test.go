@@ -346,7 +346,7 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 		now, _ := time.Parse(exitTime, c.now)
 		d, ok := reasonOfName(answers, capture.Process{Name: "com.shop", PID: 77}, now, c.since)
 		if ok != (c.want != "") || ok &&
-			(d.Reason != c.want || !strings.HasPrefix(d.Text, "from another death of this process name")) {
+			(d.Reason != c.want || !strings.HasPrefix(d.Text, "from another death of a process with this name")) {
 			t.Errorf("%s: %t, %+v", name, ok, d)
 		}
 	}
