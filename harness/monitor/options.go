@@ -56,7 +56,7 @@ type Sampling struct {
 	Detail time.Duration
 	// MaxSystemServer and MaxApp limit the CPU load of breakdowns in
 	// system_server and in each watched process, in percent of one core.
-	// Section 2.2 of the article gives 25 % as the limit for system_server.
+	// Section 2.2 of the article demands less than 25 % for system_server.
 	// Above the limit, breakdowns become less frequent. 0 means no limit.
 	MaxSystemServer, MaxApp float64
 	// Headroom is the device time between two readings of how close processes

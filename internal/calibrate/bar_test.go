@@ -50,6 +50,19 @@ func TestBars(t *testing.T) {
 	}
 }
 
+// A bar whose row was renamed would silently become the bar of other rows.
+func TestNightBarsHaveRows(t *testing.T) {
+	rows := map[string]bool{}
+	for _, n := range scenario.Nights() {
+		rows[n.Name] = true
+	}
+	for name := range nightBars {
+		if !rows[name] {
+			t.Errorf("the table has no row %q", name)
+		}
+	}
+}
+
 // TestPrototype checks that the figures of the prototype belong to existing
 // rows, and that every row without a leak has such a figure.
 func TestPrototype(t *testing.T) {

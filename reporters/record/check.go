@@ -93,7 +93,8 @@ type CheckedProcess struct {
 	Faults []Death `json:"faults,omitempty"`
 }
 
-// CheckedLeak is a leak that grew during a check.
+// CheckedLeak is a leak that a check found: one that grew during the check, or
+// one that existed before.
 type CheckedLeak struct {
 	DumpLeak
 	// New is the increase in the number of leaked objects.

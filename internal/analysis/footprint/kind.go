@@ -2,7 +2,7 @@ package footprint
 
 import "bytes"
 
-// Kind classifies memory by what it is used for.
+// Kind classifies memory by its use.
 type Kind string
 
 // The kinds of memory.
