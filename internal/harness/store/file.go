@@ -83,10 +83,10 @@ func resolve(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("find file: %w", err)
 	}
-	if _, err := os.Lstat(path); err == nil {
-		return "",
-			fmt.Errorf("find file: %s is a symbolic link to a file that does not exist; create that file or remove "+
-				"the link", path)
+	// If it is not a link, another writer has just created it.
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "", fmt.Errorf("find file: %s is a symbolic link to a file that does not exist; "+
+			"create that file or remove the link", path)
 	}
 	return path, nil
 }

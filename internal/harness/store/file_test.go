@@ -143,6 +143,34 @@ func TestFileBehindLink(t *testing.T) {
 	}
 }
 
+// A file that another writer creates at any moment is not a dangling link.
+func TestFileAppearing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "base.json")
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for {
+			select {
+			case <-stop:
+				done <- err
+				return
+			default:
+				err = errors.Join(err, os.WriteFile(path, nil, 0o600), os.Remove(path))
+			}
+		}
+	}()
+	for range 20_000 {
+		if _, err := resolve(path); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // Two goroutines, and then two processes, append concurrently: nothing is lost.
 func TestFileWriters(t *testing.T) {
 	const each = 50

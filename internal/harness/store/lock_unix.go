@@ -27,10 +27,8 @@ func lockFolder(ctx context.Context, dir, _ string) (unlock func() error, err er
 	if err != nil {
 		_ = f.Close()
 		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.EBADF) {
-			return nil,
-				fmt.Errorf("the file system of %s does not support locks: %w; keep the baseline on a local disk or "+
-					"in another "+
-					"store", dir, err)
+			return nil, fmt.Errorf("the file system of %s does not support locks: %w; "+
+				"keep the baseline on a local disk or in another store", dir, err)
 		}
 		return nil, err
 	}
