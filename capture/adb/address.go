@@ -48,9 +48,8 @@ func (o Options) endpoint() (endpoint, error) {
 	if o.Dial == nil {
 		return findEndpoint(o.Addr, o.Getenv)
 	}
-	// With Options.Dial, the network is neither tcp nor unix, so the client
-	// neither waits for a server nor starts one: it does so only on this
-	// machine.
+	// The network "custom" marks the server as not local: the client waits for
+	// a server, or starts one, only on this machine.
 	return endpoint{"custom", cmp.Or(o.Addr, "Options.Dial")}, nil
 }
 

@@ -29,8 +29,8 @@ type Options struct {
 	DialTimeout time.Duration
 	// AnswerTimeout is how long a device may send nothing where the protocol
 	// requires a response; it does not apply to a running command. 0 means 30
-	// s. For the server itself, the timeout is also AnswerTimeout, but at most
-	// 10 s.
+	// s. The server itself must respond within AnswerTimeout or 10 s, whichever
+	// is less.
 	AnswerTimeout time.Duration
 	// NoStart prevents the client from starting a server. If a server
 	// disappears, the client still waits a few seconds for it to return.
@@ -119,9 +119,9 @@ func (c *Client) dial(ctx context.Context, wait bool) (*conn, error) {
 	return newConn(ctx, nc, min(serverTimeout, c.opt.AnswerTimeout), phase{endpoint: c.at.addr}), nil
 }
 
-// await dials an address where nothing was listening just now. Only one call at
-// a time does this, on behalf of all calls to the address: it polls, and starts
-// the server when a start is due.
+// await dials an address where nothing was listening just now. One call at a
+// time polls the address, on behalf of all calls to it, and starts the server
+// when a start is due.
 func (c *Client) await(ctx context.Context) (net.Conn, error) {
 	s := serverStateAt(c.at.addr)
 	if err := s.turn.lock(ctx); err != nil {
@@ -149,7 +149,8 @@ func (c *Client) await(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// stillGone returns the error if nothing listens and no start is due.
+// stillGone returns the error of a call that found no server and may not start
+// one now.
 func (c *Client) stillGone(s *serverState, err error) error {
 	ago, failed := s.last(time.Now())
 	switch {
@@ -301,9 +302,9 @@ func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 }
 
 // Select returns the device to use: the named device, otherwise the one that
-// ANDROID_SERIAL names, otherwise the only usable one. It must be in the state
-// device. A device named HOST:PORT that the server does not list is connected
-// first.
+// ANDROID_SERIAL names, otherwise the only usable one. The device must be in
+// the state "device". A device named HOST:PORT that the server does not list is
+// connected first.
 func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
 	list, err := c.Devices(ctx)
 	if err != nil {

@@ -19,14 +19,14 @@ const (
 	pidTimeout = 250 * time.Millisecond
 )
 
-// command is one running command.
+// command is the state of a command that runs on a device.
 type command struct {
 	ctx   context.Context
 	dev   *Device
 	conn  *conn
 	trace trace
 	head  header
-	// left is the remaining number of bytes of output that are allowed.
+	// left is how many bytes of output are still allowed.
 	left           int64
 	stdout, stderr io.Writer
 	// probing means that all output is dropped and that the command is
@@ -116,9 +116,9 @@ func (c *command) end(err error, pid int) error {
 	return err
 }
 
-// runBlind runs a command whose output and status do not matter, without a
-// trace. It neither waits for a server nor reconnects the device: in both cases
-// the command to kill no longer exists.
+// runBlind runs a command whose output and status do not matter. It neither
+// waits for a server nor reconnects the device: once the server or the device
+// has disappeared, the command to kill no longer exists.
 func (d *Device) runBlind(ctx context.Context, script string) error {
 	k, err := d.client.dial(ctx, false)
 	if err != nil {
@@ -257,8 +257,8 @@ func (c *command) enclosedReader() func() (int, error) {
 }
 
 // cut handles a stream that ended before its last line. After a timeout the
-// stream may continue; otherwise the bytes held back so far are written as
-// output.
+// stream may continue. After any other error, the bytes held back so far are
+// written as output.
 func (c *command) cut(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {
 		return c.failed(err)

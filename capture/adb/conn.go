@@ -21,8 +21,8 @@ var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, buffer
 // chunks is a pool of buffers for output on its way to a writer.
 var chunks = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// conn is one connection to the server: a request, or a service of a device.
-// Its reads and writes end when ctx is done.
+// conn is one connection to the server, for a request to the server itself or
+// for a service of a device. Its reads and writes end when ctx is done.
 type conn struct {
 	net   net.Conn
 	r     *bufio.Reader

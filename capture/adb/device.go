@@ -133,9 +133,9 @@ func (d *Device) blindService() string {
 // the device, if the device could be reached (see the package comment).
 //
 // A device without the feature shell_v2 (before Android 7) mixes stderr into
-// stdout, in the order of printing; line ends that its terminal has changed are
-// changed back. If a writer is nil, its output is dropped. If a writer blocks,
-// the call does not return when ctx is done.
+// stdout, in the order of printing. Line endings that the terminal of such a
+// device has changed are restored. If a writer is nil, its output is dropped.
+// If a writer blocks, the call does not return when ctx is done.
 func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error) {
 	v2, err := d.has(ctx, "shell_v2")
 	if err != nil {

@@ -17,8 +17,8 @@
 // first waits 3 s for it to return, since another adb program may be replacing
 // it. Then it starts one: at most every 10 s, one at a time for all clients of
 // the process, and never with Options.NoStart. A request that the server drops
-// without an answer, as it does when it exits, is sent once more if nothing has
-// reached a device. A listening server is used whatever its version.
+// without a response, as it does when it exits, is sent once more if nothing
+// has reached a device. A listening server is used whatever its version.
 //
 // A new server does not list network devices: earlier `adb connect` calls are
 // lost. So a device whose serial is HOST:PORT, and which the server does not
@@ -46,11 +46,11 @@
 // byte limit, failing writer) opens a second, short connection that sends
 // SIGKILL to the process group: adbd calls setsid before it starts the shell,
 // so the group is the command with all its children. The first connection stays
-// open until then, and the client first checks it for a pending exit status or
-// end. While that stream is open, adbd has not reaped a shell v2 command, and
-// has reaped any other command only just now, so the process id cannot have
-// been reused. Processes that have left the group (setsid) or changed their
-// user (run-as, su) cannot be killed.
+// open until then. Before the kill, the client checks whether its exit status
+// or its end has arrived. While the first connection is open, adbd has not
+// reaped a shell v2 command, and has reaped any other command only just now.
+// The process id therefore cannot have been reused. Processes that have left
+// the group (setsid) or changed their user (run-as, su) cannot be killed.
 //
 // The prefix does not start a process. But some shells execute a lone simple
 // command without a fork, and fork if it follows a prefix: a command that runs

@@ -18,8 +18,8 @@ import (
 var (
 	// ErrNoServer means that no adb server responds.
 	ErrNoServer = errors.New("no adb server")
-	// ErrNoDevice means that the requested device, or any device, is not
-	// connected.
+	// ErrNoDevice means that the requested device is not connected, or that no
+	// device is.
 	ErrNoDevice = errors.New("no device")
 	// ErrUnauthorized means that the device, or the USB rules of this machine,
 	// deny access.
@@ -85,8 +85,8 @@ func (p phase) refusal(text string) error {
 	has := func(part string) bool { return strings.Contains(text, part) }
 	name := p.name()
 	switch {
-	// This is checked first: the message contains the serial, which may contain
-	// any of the words below.
+	// The message "device SERIAL not found" is matched first, because the
+	// serial may contain any of the words below.
 	case strings.HasPrefix(text, "device ") && strings.HasSuffix(text, "not found"), has("no devices"),
 		has("no emulators"):
 		return p.notFound()

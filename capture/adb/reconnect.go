@@ -111,8 +111,8 @@ func listed(list []DeviceInfo, serial string) bool {
 }
 
 // networkSerial reports whether a serial is HOST:PORT, the serial of a device
-// added by `adb connect`. mDNS names are not: the server discovers those
-// devices by itself.
+// added by `adb connect`. An mDNS name is not a network serial: the server
+// itself discovers devices with such names.
 func networkSerial(serial string) bool {
 	host, port, err := net.SplitHostPort(serial)
 	if err != nil || checkPort(port) != nil || host == "" || len(host) > 253 {

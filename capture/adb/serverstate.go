@@ -59,8 +59,8 @@ type presence struct {
 	// seen reports whether a server has been found since the last start or, if
 	// none was started, at any time.
 	seen bool
-	// gone is the time of the first of the consecutive dials that found
-	// nothing, and refused the time of the latest.
+	// gone and refused are the times of the first and the latest of the
+	// consecutive dials that found no server.
 	gone, refused time.Time
 	// started is when the latest start ended, or when it began if it is still
 	// in progress; failed is the error of that start.
@@ -68,7 +68,7 @@ type presence struct {
 	failed  error
 }
 
-// found records a successful dial, missed a failed one.
+// found records a successful dial; missed records a failed dial.
 func (s *serverState) found() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +78,8 @@ func (s *serverState) found() {
 func (s *serverState) missed(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// After such a long time without a dial, a server may have been there in
-	// the meantime.
+	// If the previous dial was longer than grace ago, a server may have come
+	// and gone in the meantime.
 	if s.gone.IsZero() || now.Sub(s.refused) > grace {
 		s.gone = now
 	}
@@ -130,14 +130,14 @@ func (s *serverState) start(ctx context.Context, launch func() error) error {
 		s.seen, s.started, s.failed = s.seen || before.seen, before.started, before.failed
 		return contextError(ctx)
 	}
-	// The interval is measured from here: this way no call starts the server
-	// twice, however long a start takes.
+	// startEvery is measured from the end of a start: this way no call starts
+	// the server twice, however long a start takes.
 	s.started, s.failed = time.Now(), err
 	return err
 }
 
-// last returns the time since the latest start, if it was recent, and the error
-// of that start.
+// last returns the time since the latest start, and the error of that start. It
+// returns zeros if the latest start was startEvery or longer ago.
 func (s *serverState) last(now time.Time) (ago time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

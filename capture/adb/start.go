@@ -16,8 +16,9 @@ const startTimeout = 20 * time.Second
 
 // startServer starts a server on a port of this machine. The caller must hold
 // turn. Like every adb program, `adb start-server` kills a server of another
-// version. Here that can only be one that appeared within the last
-// milliseconds, because the command runs right after a dial that found nothing.
+// version. Here it can kill only a server that appeared within the last
+// milliseconds, because the command runs right after a dial that found no
+// server.
 func (c *Client) startServer(ctx context.Context, s *serverState, port string) error {
 	adb, err := c.findADB()
 	if err != nil {

@@ -33,8 +33,8 @@ const (
 // fileInfo holds what a device reports about a file.
 type fileInfo struct {
 	Mode fs.FileMode
-	// Size is in bytes. If Wraps is set, it is known only modulo 4 GiB, because
-	// the device's adbd predates the feature stat_v2.
+	// Size is in bytes. If Wraps is set, the size is known only modulo 4 GiB,
+	// because the device's adbd predates the feature stat_v2.
 	Size    int64
 	Wraps   bool
 	ModTime time.Time
@@ -73,8 +73,8 @@ func (s *syncConn) send(id, text string) error {
 	return nil
 }
 
-// quit announces the end of the connection to adbd. Otherwise adbd also closes
-// the connection, but logs an error.
+// quit announces the end of the connection to adbd. Without the announcement,
+// adbd closes the connection too, but logs an error.
 func (s *syncConn) quit() {
 	if s.expect(s.wait) == nil {
 		_, _ = s.net.Write([]byte("QUIT\x00\x00\x00\x00"))
@@ -101,8 +101,9 @@ func (s *syncConn) reason(size uint32) error {
 	return &syncError{path: s.path, text: string(text)}
 }
 
-// syncError is a device's FAIL, whose message ends with that of strerror. It
-// unwraps to fs.ErrNotExist or fs.ErrPermission if that is the reason.
+// syncError is a FAIL response of a device. The message ends with the text from
+// strerror. It unwraps to fs.ErrNotExist or fs.ErrPermission if that is the
+// reason.
 type syncError struct{ path, text string }
 
 func (e *syncError) Error() string {
@@ -212,10 +213,10 @@ func fileMode(st uint32) fs.FileMode {
 }
 
 // Pull copies a file from the device to w and returns the number of bytes
-// written. The error is nil only if the device reported the end of the file,
-// and the file was at least as long as the size that the device reported first.
-// A file that grows in the meantime does not cause an error. Files without a
-// size, such as those of /proc, are copied to their end.
+// written. The error is nil only if the device reported the end of the file and
+// sent at least as many bytes as the size that it had reported first. A file
+// that grows in the meantime does not cause an error. Files without a size,
+// such as those of /proc, are copied to their end.
 func (d *Device) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
 	v2, err := d.has(ctx, "stat_v2")
 	if err != nil {
@@ -291,8 +292,8 @@ func (s *syncConn) receive(w io.Writer, most int64) (total int64, err error) {
 }
 
 // Push copies r to a file on the device with the permission bits of mode. The
-// error is nil only if the device has confirmed the whole file. If r or the
-// call ends early, adbd deletes the incomplete file.
+// error is nil only if the device has confirmed the whole file. If reading r
+// fails or the call is canceled, adbd deletes the incomplete file.
 func (d *Device) Push(ctx context.Context, r io.Reader, remote string, mode fs.FileMode) error {
 	s, err := d.openSync(ctx, remote)
 	if err != nil {
@@ -314,8 +315,8 @@ func (s *syncConn) push(r io.Reader, mode fs.FileMode) error {
 	if err := s.send("SEND", target); err != nil {
 		return err
 	}
-	// The response is read while the file is being sent: a device without space
-	// reports it immediately, and then drops all further data.
+	// The response is read while the file is being sent: a device without free
+	// space responds immediately, and then drops all further data.
 	if err := s.expect(0); err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ func (t trace) enclosed(command string) string {
 }
 
 // killScript returns the script that kills a command on the device. If the
-// process id is known, it kills the process group, since adbd makes the shell
-// the leader of one; if that fails, it kills the children and the process.
+// process id of the shell is known, the script kills the process group that the
+// shell leads. If that fails, it kills the shell's children and the shell.
 // `kill -9 -PID` without -- works in every shell. If the id is unknown, the
 // script searches command lines for the token; the brackets keep the pattern
 // from matching itself.
@@ -74,7 +74,7 @@ type header struct {
 	// pid is the shell's process id, or 0 before it is known.
 	pid int
 	// crlf reports whether the line ended with \r\n, which means that a
-	// terminal rewrites line ends.
+	// terminal rewrites line endings.
 	crlf bool
 	// done reports whether the line was found, or is no longer expected.
 	done bool
@@ -99,9 +99,8 @@ func (h *header) strip(p []byte) []byte {
 	return nil
 }
 
-// find looks for the end of a line that consists of the token and a number. The
-// token alone is not sufficient: some shells quote a line that they cannot
-// parse.
+// find locates the token and a number at the end of a line. The token alone is
+// not sufficient: some shells quote a line that they cannot parse.
 func (h *header) find() (from, to int, ok bool) {
 	for at := 0; ; {
 		i := bytes.Index(h.held[at:], []byte(h.trace+" "))
@@ -159,8 +158,8 @@ func (t *trailer) strip(p []byte) []byte {
 // held returns the bytes that are held back.
 func (t *trailer) held() []byte { return t.buf[t.cut:] }
 
-// start returns the index at which the line may begin, or the length of all if
-// it begins nowhere.
+// start returns the index in all at which the line may begin, or len(all) if
+// there is no such index.
 func (t *trailer) start(all []byte) int {
 	from := max(0, len(all)-len(t.trace)-maxStatus)
 	tail := all[from:]
@@ -175,7 +174,7 @@ func (t *trailer) start(all []byte) int {
 	return len(all)
 }
 
-// status parses the line at the end of the stream, if it is there.
+// status parses the line "TOKEN:STATUS", if the stream ends with it.
 func (t *trailer) status() (int, bool) {
 	text, ok := bytes.CutPrefix(t.held(), []byte(t.trace+":"))
 	if !ok {

@@ -2,12 +2,8 @@ package trend
 
 import "sort"
 
-// Column holds the last points of one series of a [Window], which creates it.
-//
-// If another column has a value in a row and this column has none, this column
-// stores its points separately, with their own times, until all of them are in
-// the window again. It therefore always holds its latest points, however rarely
-// it has a value.
+// Column contains the latest points of one series. It is created by its
+// [Window].
 type Column struct {
 	of *Window
 	// y[i] is the value of row i. Only the latest rows have a value; run is

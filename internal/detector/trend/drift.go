@@ -29,12 +29,12 @@ const leastValues = 6
 // FitDrift fits a line to equally spaced values by the feasible quasi
 // generalized least squares of Perron and Yabu (Estimating deterministic trends
 // with an integrated or stationary noise component, J. of Econometrics 151,
-// 2009), with one lag. It uses the autocorrelation of the detrended values,
-// corrected for its bias after Roy and Fuller, raised by the given number of
-// its standard errors, and taken as 1 if it cannot be distinguished from 1. The
-// t value is therefore close to normal for stationary noise, and not far from
-// normal for random walks (the tests contain the rates). If there are fewer
-// than 6 values, only N is set.
+// 2009), with one lag. The autocorrelation of the detrended values is corrected
+// for its bias after Roy and Fuller, raised by the given number of its standard
+// errors, and taken as 1 if it cannot be distinguished from 1. The t value is
+// therefore close to normal for stationary noise, and not far from normal for
+// random walks (the tests contain the rates). If there are fewer than 6 values,
+// only N is set.
 func FitDrift(y []float64, raise float64) Drift {
 	n := len(y)
 	if n < leastValues {
@@ -49,8 +49,8 @@ func FitDrift(y []float64, raise float64) Drift {
 	return praisWinsten(y, max(alpha, -0.9))
 }
 
-// Slope returns the least-squares slope of equally spaced values, per step; 0
-// for fewer than two.
+// Slope returns the least-squares slope of equally spaced values, per step. It
+// returns 0 for fewer than two values.
 func Slope(y []float64) float64 {
 	if len(y) < 2 {
 		return 0
@@ -59,7 +59,7 @@ func Slope(y []float64) float64 {
 	return slope
 }
 
-// fitSteps returns the least-squares line through y over 0, 1, 2...
+// fitSteps returns the least-squares line through the points (i, y[i]).
 func fitSteps(y []float64) (level, slope float64) {
 	n := float64(len(y))
 	var sum, cross float64
@@ -170,8 +170,9 @@ func praisWinsten(y []float64, alpha float64) Drift {
 	return d
 }
 
-// Noise pools the autocorrelation of the noise over several stretches of
-// equally spaced values, all of the same length and each about its own line.
+// Noise estimates the autocorrelation of noise from several stretches of
+// equally spaced values. All stretches have the same length; each is detrended
+// by its own line.
 type Noise struct {
 	cross, square float64
 	n, length     int
@@ -194,8 +195,8 @@ func (p *Noise) Add(y []float64) {
 	p.length = len(y)
 }
 
-// Alpha returns the autocorrelation, corrected for the effect of fitting a
-// line.
+// Alpha returns the autocorrelation, corrected for the effect of fitting a line
+// and raised by the given number of its standard errors.
 func (p *Noise) Alpha(raise float64) float64 {
 	if p.square <= 0 {
 		return 0

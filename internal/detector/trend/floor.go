@@ -55,7 +55,8 @@ type Floor struct {
 // is positive.
 type Blocks struct{ From, Length float64 }
 
-// Of returns the number of the block that contains x; negative before From.
+// Of returns the number of the block that contains x. The number is negative if
+// x is less than From.
 func (b Blocks) Of(x float64) int64 { return int64(math.Floor((x - b.From) / b.Length)) }
 
 // Floors appends to dst the floors of the complete blocks of a series, in order

@@ -39,9 +39,10 @@ func (l Line) Interval(confidence float64) (low, high float64, ok bool) {
 	return l.Slope - half, l.Slope + half, true
 }
 
-// Fit fits a line to the points (x[i], y[i]); x must not decrease. It subtracts
-// the first point and then the means, so that neither a late clock nor a large
-// level reduces the precision. Extra elements of the longer slice are ignored.
+// Fit fits a line to the points (x[i], y[i]); x must not decrease. Fit
+// subtracts the first point and then the means, so that neither large times nor
+// large values reduce the precision. Extra elements of the longer slice are
+// ignored.
 func Fit(x, y []float64) Line {
 	n := min(len(x), len(y))
 	none := Line{N: n}

@@ -2,9 +2,9 @@ package trend
 
 import "math"
 
-// Shapes holds how well simple curves fit equally spaced values: the residual
-// sum of squares of each curve, in units of y squared, and the number of
-// values. Every curve except the constant and the line may be fitted at many
+// Shapes describes how well simple curves fit equally spaced values: the
+// residual sum of squares of each curve, in units of y squared, and the number
+// of values. Every curve except the constant and the line may be fitted at many
 // positions; the best fit is used.
 type Shapes struct {
 	N int
@@ -86,8 +86,9 @@ func (p *prefix) within(i, j int) float64 {
 	return max(0, p.yy[j]-p.yy[i]-sum*sum/float64(j-i))
 }
 
-// left returns the residual sum of squares of a regression on z, computed from
-// the sums of z and its cross sum with y.
+// left returns the residual sum of squares of a regression on a variable,
+// computed from the sums of the variable (z), of its squares (zz) and of its
+// products with y (zy).
 func (p *prefix) left(z, zz, zy float64) (sse float64) {
 	sse, _ = p.regress(z, zz, zy)
 	return sse
@@ -125,8 +126,9 @@ func (p *prefix) filled(k int) (sse, slope float64) {
 	return p.regress(z, zz, zy)
 }
 
-// steps returns the best single step, the best pair, and that pair with another
-// step; every level has at least two values.
+// steps returns the residual sums of squares of the best single step, of the
+// best two steps, and of those two with a third. Every level has at least two
+// values.
 func (p *prefix) steps() (one, two, three float64) {
 	one, two = math.Inf(1), math.Inf(1)
 	var places [4]int
