@@ -64,7 +64,8 @@ func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing f
 		case <-w.news:
 		}
 		if reason := failing(); reason != "" {
-			// LiveRun.Wait returns the result.
+			// Stop's result can be ignored because LiveRun.Wait returns it,
+			// too.
 			_, _ = live.Stop(reason)
 			return
 		}
@@ -72,8 +73,8 @@ func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing f
 }
 
 // failing returns a function that returns why a run in progress has already
-// failed, or "" if it has not failed. The function judges the record so far as
-// if the run had ended.
+// failed, or "" if it has not failed. The returned function judges the current
+// record as if the run had ended.
 func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Context, dir string) string {
 	return func(ctx context.Context, dir string) string {
 		run, _, err := ledger.Rebuild(dir)

@@ -109,9 +109,9 @@ func (f *acceptFlags) accept(c console, args []string) int {
 	return exitOK
 }
 
-// growing returns the keys of the leaks that grow in the run. It reads the run
-// directory, or only gate.json if the run was a comparison of heap dumps, which
-// writes nothing else.
+// growing returns the keys of the leaks that grow in the run. It reads the
+// record of the run. A comparison of heap dumps has no run.json, so gate.json
+// is read instead.
 func (f *acceptFlags) growing(c console) ([]string, error) {
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -140,7 +140,8 @@ func (f *acceptFlags) provedRows(ctx context.Context) ([]comparison.Row, error) 
 	return (&gateSettings{}).proved(ev), nil
 }
 
-// grows reports whether a leak of a comparison has more objects at every mark.
+// grows reports whether a row of a comparison is growth in the app that is not
+// accepted yet: a measure, or a leak whose object counts prove it.
 func grows(c *comparison.Comparison, r *comparison.Row) bool {
 	if r.Library || r.Status == comparison.Accepted || !keyForm.MatchString(r.Key) {
 		return false
@@ -178,7 +179,8 @@ func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 			}
 		}
 	}
-	// Either key may be a prefix of the other: reports show eight digits.
+	// Reports show only the first eight digits of a key, so either key may be a
+	// prefix of the other.
 	has := func(key string) bool {
 		return slices.ContainsFunc(known,
 			func(k string) bool { return strings.HasPrefix(k, key) || strings.HasPrefix(key, k) })

@@ -66,12 +66,13 @@ type analyzeFlags struct {
 	top     int
 	only    string
 	strings bool
-	// Tables are not shortened if all is set, or if --top is given (asked).
+	// If all or asked is set, tables are not shortened. asked reports whether
+	// --top was given.
 	all, asked bool
 	texts      bool
 	leaking    []string
 	failOn     string
-	// incomplete lets the gate pass although the dump cannot be judged.
+	// incomplete makes the gate pass a dump that cannot be judged.
 	incomplete bool
 }
 
@@ -127,8 +128,8 @@ func (f *analyzeFlags) gate(r *analysis.Report) error {
 	return unjudged{strings.Join(r.Undecided, "; ")}
 }
 
-// unjudged makes the program exit for a dump that cannot prove the absence of
-// leaks.
+// unjudged is the error of --fail-on leak for a dump in which no leak was found
+// but which cannot prove the absence of leaks.
 type unjudged struct{ why string }
 
 func (e unjudged) Error() string {

@@ -44,7 +44,8 @@ func (a *asyncWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close waits briefly for the queued writes. Nothing may be written after it.
+// close waits briefly for the queued writes. Write must not be called after
+// close.
 func (a *asyncWriter) close() {
 	close(a.queue)
 	select {

@@ -24,7 +24,7 @@ type bar struct {
 	// unknown.
 	done, total int64
 	shown       bool
-	// Closing stop ends the drawing; ended is closed when it has ended.
+	// Closing stop ends the goroutine that draws, which closes ended.
 	stop, ended chan struct{}
 }
 

@@ -21,7 +21,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The exit codes that all commands share; package record has those of a run.
+// The exit codes that all commands share. The other exit codes of a run are in
+// package record.
 const (
 	exitOK    = 0
 	exitUsage = 2
@@ -105,14 +106,15 @@ func (c console) note(format string, args ...any) {
 	}
 }
 
-// detail prints what only --verbose shows.
+// detail prints a message that is shown only with --verbose.
 func (c console) detail(format string, args ...any) {
 	if c.verbose {
 		c.problem(format, args...)
 	}
 }
 
-// name returns the command as messages name it.
+// name returns the full name of the command for messages, such as "leakgate
+// run".
 func (c console) name() string { return strings.TrimSpace("leakgate " + c.verb) }
 
 // usage prints an error in the command line and returns the exit code for such
@@ -164,7 +166,8 @@ func (t *trackingWriter) Write(p []byte) (int, error) {
 	return t.Writer.Write(p)
 }
 
-// close closes an unused writer, and reports whether it is closed.
+// close closes the writer if nothing has been written yet, and reports whether
+// the writer is closed.
 func (t *trackingWriter) close() bool {
 	return t.state.CompareAndSwap(outputUntouched, outputClosed) || t.state.Load() == outputClosed
 }

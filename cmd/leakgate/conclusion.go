@@ -26,7 +26,7 @@ func conclusion(code int, why string) string {
 	return fmt.Sprintf("%s (exit code %d): %s", word, code, why)
 }
 
-// decidedBy returns what decided the exit code of a run without a gate.
+// decidedBy returns the reason for the exit code of a run that no gate judged.
 func decidedBy(r record.Run, code int) string {
 	unsure := chosen(r, func(p record.Process) bool { return p.Gate == detector.Inconclusive })
 	switch code {

@@ -246,7 +246,8 @@ func writeNew(path string, text []byte) error {
 		err = cerr
 	}
 	if err != nil {
-		// If the file remained, the next attempt would fail.
+		// Remove the incomplete file: writeNew rejects an existing file, so the
+		// next attempt would fail.
 		return fmt.Errorf("write %q: %w", path, errors.Join(cause(err), os.Remove(path)))
 	}
 	return nil
@@ -350,10 +351,10 @@ func (f *checkedFile) listed(problems config.Errors) []checkedProblem {
 	return out
 }
 
-// readingsOf returns the file with the chosen profile. If no profile is chosen,
-// it returns the file without a profile and the file with each of its profiles.
-// A profile that cannot be read at this point refers to variables that are not
-// set.
+// readingsOf returns the configurations that a file can result in: with the
+// chosen profile, without a profile, and with each of its profiles. Profiles
+// that cannot be read are omitted: at this point, they can only refer to
+// variables that are not set.
 func readingsOf(c console, path string, chosen *config.Config) []*config.Config {
 	out := []*config.Config{chosen}
 	for _, name := range append([]string{""}, chosen.Profiles()...) {
@@ -364,8 +365,8 @@ func readingsOf(c console, path string, chosen *config.Config) []*config.Config 
 	return out
 }
 
-// checkPolicies returns the problems that prevent a run with any of the given
-// readings of a file.
+// checkPolicies returns the problems that prevent a run with at least one of
+// the given configurations of a file.
 func checkPolicies(path string, readings []*config.Config) error {
 	var problems config.Errors
 	for _, cfg := range readings {
@@ -382,7 +383,7 @@ func checkPolicies(path string, readings []*config.Config) error {
 	return problems
 }
 
-// unjudgeable returns warnings about readings of a file with which no run can
+// unjudgeable returns a warning about each configuration whose runs cannot
 // reach a verdict.
 func unjudgeable(readings []*config.Config) config.Errors {
 	var warnings config.Errors

@@ -223,8 +223,8 @@ func dumped(d record.Diagnosis) bool {
 	})
 }
 
-// respond collects and analyzes the evidence. The case is nil if nothing was
-// started.
+// respond collects and analyzes the evidence. The returned case is nil if the
+// collection was not started.
 func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.Process) (*response.Case, error) {
 	dev := p.options.Devices[0]
 	probe, err := capture.NewLevels(dev, dev.Facts).Probe(p.ctx, process)
@@ -253,8 +253,8 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	return found, errors.Join(err, r.Analyse(p.ctx, found))
 }
 
-// siblings returns the other processes of the app. Their log lines are kept;
-// without this list they are dropped.
+// siblings returns the other processes of the app. Without this list, the log
+// lines of these processes would be dropped.
 func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.KnownProcess) {
 	if of.Package() == "" {
 		return nil
@@ -345,8 +345,8 @@ func selectProcess(ctx context.Context, dev monitor.Device, name capture.Pattern
 // shownApps bounds the number of apps that are suggested.
 const shownApps = 5
 
-// running returns the end of a message, with the names of apps that are
-// running; it returns "" if none is found.
+// running returns a list of running apps to append to a message, or "" if none
+// is found.
 func running(ctx context.Context, dev monitor.Device) string {
 	apps, _, err := capture.RunningApps(ctx, dev, shownApps)
 	if err != nil || len(apps) == 0 {

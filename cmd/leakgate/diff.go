@@ -128,7 +128,8 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 		}
 		return printed(reporters.WriteDiff(c.out, d, f.top))
 	})
-	// Errors from here on concern the output.
+	// Once the dumps have been compared, an error concerns the output, not a
+	// dump.
 	if compared.Load() {
 		return code
 	}

@@ -73,7 +73,7 @@ func (f *dumpFlags) declare(fs *pflag.FlagSet) {
 // work is the part of a command that processes an open dump.
 type work func(ctx context.Context, file *spool.File, o analysis.Options) error
 
-// run opens a dump and works on it until the user interrupts it.
+// run opens a dump and calls do with it, until the user interrupts the command.
 func (f *dumpFlags) run(c console, path string, do work) int {
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -87,7 +87,7 @@ func untilInterrupt() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
-// runIn does the same as run, within a context of the command. When the user
+// runIn is like run, but the caller provides the context. When the user
 // interrupts the command, the work is abandoned: the program exits and the
 // system reclaims its memory.
 func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) int {
@@ -152,8 +152,8 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 		Cut: errors.Join(file.Truncated, file.Damage),
 		Phase: func(name string) {
 			f.enter(name)
-			// Otherwise the garbage that was left by reading the dump would add
-			// to the memory use of the next phase.
+			// Release the garbage that was left by reading the dump, so that it
+			// does not add to the memory use of the next phase.
 			if name == "dominators" {
 				debug.FreeOSMemory()
 			}
@@ -366,7 +366,8 @@ func (f *dumpFlags) remedy(c console, err error) string {
 	return ""
 }
 
-// cheaper names an alternative that needs no graph.
+// cheaper returns advice that names an alternative with low memory use, or ""
+// if the command has no such alternative.
 func cheaper(c console) string {
 	if c.verb != "analyze" {
 		return ""

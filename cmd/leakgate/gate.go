@@ -130,7 +130,8 @@ type gateFlags struct {
 	asJSON                  bool
 }
 
-// acceptedName is the file of accepted leaks that is read if it exists.
+// acceptedName is the default name of the file of accepted leaks, which need
+// not exist.
 const acceptedName = "leaks-accepted.yaml"
 
 func (f *gateFlags) gate(c console, args []string) int {
@@ -151,7 +152,8 @@ func (f *gateFlags) gate(c console, args []string) int {
 	return f.report(c, s, result)
 }
 
-// check rejects sources that contradict each other, and no source at all.
+// check rejects flags that name no source, or sources that cannot be used
+// together.
 func (f *sourceFlags) check() error {
 	sources := 0
 	for _, given := range []bool{len(f.runs) > 0, len(f.dumps) > 0, f.leakCanary != ""} {

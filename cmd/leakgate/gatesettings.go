@@ -367,7 +367,8 @@ func (s *gateSettings) hasTestedCommit(ctx context.Context, tree *checkout.Check
 	return err == nil && len(behind) > 0
 }
 
-// mostLocated bounds the number of leaks whose declarations are looked up.
+// mostLocated bounds the number of leaks for which the declaration of the
+// suspect is looked up.
 const mostLocated = 100
 
 // locate finds where the suspects of worse leaks are declared, whether this

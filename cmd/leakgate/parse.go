@@ -112,7 +112,7 @@ func parseKindNames() (names []string) {
 	return names
 }
 
-// runParse is runParseOf for the log of all processes.
+// runParse is like runParseOf, but includes the log lines of all processes.
 func runParse(kind, path string, asJSON bool, in io.Reader, out io.Writer) error {
 	return runParseOf(kind, path, asJSON, logOwner{}, in, out)
 }
@@ -214,8 +214,8 @@ func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(i
 	}
 }
 
-// document is the output of parse: first the values that all kinds have, then
-// those of the kind.
+// document is the output of parse: first the values that all kinds of input
+// have in common, then the values specific to this kind.
 type document struct {
 	Schema    string      `json:"schema"`
 	Kind      string      `json:"kind"`
@@ -233,7 +233,7 @@ type parseError struct {
 
 func newDocument() *document { return &document{Warnings: []string{}} }
 
-// MarshalJSON encodes everything as one object.
+// MarshalJSON encodes the common and the specific values as one JSON object.
 func (d *document) MarshalJSON() ([]byte, error) {
 	type common document // a type without this method
 	head, err := marshalRaw((*common)(d))

@@ -153,8 +153,9 @@ func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, i
 	return run, code
 }
 
-// reportLocation prints the run directory last, because the artifacts are named
-// relative to it, and returns the exit code.
+// reportLocation prints the run directory and returns the exit code. It is
+// called last because all output before it names the artifacts relative to the
+// run directory.
 func (f *runFlags) reportLocation(c console, code int) int {
 	switch dir := text.Printable(f.started); {
 	case f.started == "":

@@ -61,8 +61,8 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 }
 
 // finish rebuilds the record of a run that has ended, and analyzes the
-// artifacts that are not analyzed yet, until the context that ending returns is
-// done.
+// artifacts that are not analyzed yet. The analysis stops when the context
+// returned by ending is done.
 func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
 	if err := notADirectory(dir); err != nil {
 		return run, err
@@ -102,7 +102,8 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 	return run, monitor.Finish(dir)
 }
 
-// rewriteJUnit writes junit.xml if the run has one, or has checks.
+// rewriteJUnit writes junit.xml if the run directory already contains one, or
+// if the run has checks.
 func rewriteJUnit(dir string, run record.Run) error {
 	if _, err := os.Lstat(filepath.Join(dir, reporters.JUnitName)); err != nil && len(run.Checks) == 0 {
 		return nil

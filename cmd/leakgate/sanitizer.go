@@ -14,9 +14,9 @@ import (
 
 // sanitizer is the writer through which all text for people is printed.
 // Messages quote devices, files, variables and arguments, and not every caller
-// can be trusted to sanitize these quotes. Of the characters that a terminal
-// interprets, the sanitizer keeps only line breaks and tabs. Code that draws on
-// a terminal bypasses the sanitizer; see drawable.
+// can be trusted to sanitize these quotes. Except for line breaks and tabs, the
+// sanitizer replaces all characters that a terminal interprets. Code that draws
+// on a terminal bypasses the sanitizer; see drawable.
 type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer

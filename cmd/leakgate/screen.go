@@ -44,8 +44,9 @@ const (
 	heartbeat = 10 * time.Minute
 	// logged is the maximum age of a row that is printed in a log.
 	logged = time.Minute
-	// maxLogLine bounds a permanent line, and maxName bounds a name in the line
-	// of an event, both in columns: a device does not limit process names.
+	// maxLogLine is the maximum width of a permanent line, and maxName is the
+	// maximum width of a name in the line of an event, both in columns. A
+	// device does not limit the length of process names.
 	maxLogLine = 1000
 	maxName    = 64
 )
@@ -217,8 +218,8 @@ func evidenceWords(v detector.Verdict) string {
 	return v.Because
 }
 
-// shownEvents are clearer words for events whose word in samples.ndjson would
-// be hard to understand in a list of events.
+// shownEvents maps event types in samples.ndjson to words that are easier to
+// understand in a list of events.
 var shownEvents = map[string]string{"diagnose": "saved", "diagnosed": "diagnosis", "missed": "short gap"}
 
 // event formats an event as one printable line, whatever the event contains.

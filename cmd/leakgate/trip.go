@@ -234,7 +234,7 @@ func (t *tripRunner) of(line string) string {
 	return line
 }
 
-// once runs the scenario once.
+// once runs the scenario's command on this computer.
 func (t *tripRunner) once(ctx context.Context) error {
 	_, err := t.run.RunWorkload(ctx, t.live.Device, monitor.HostCommand{Args: t.command})
 	return err

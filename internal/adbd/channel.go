@@ -43,7 +43,7 @@ func newChannel(l *link, local, remote uint32) *channel {
 }
 
 // deliver accepts the payload of a WRTE; it returns false if too many earlier
-// ones are unread.
+// payloads are unread.
 func (c *channel) deliver(payload []byte) bool {
 	select {
 	case c.in <- payload:
@@ -100,8 +100,8 @@ func (c *channel) next() ([]byte, bool) {
 	}
 }
 
-// consumed allows the peer to send more. If that fails, the next Read returns
-// the error.
+// consumed sends OKAY, which allows the peer to send more. If sending fails,
+// the link has ended, which Read reports as io.EOF.
 func (c *channel) consumed() {
 	select {
 	case <-c.closed:

@@ -141,11 +141,12 @@ func (l *Line) Delay(d time.Duration) (end func()) {
 }
 
 // Garble replaces every n-th byte (n is at least 1) with a different one chosen
-// by the seed. The peer ends the connection if the command of a packet is
-// garbled, may wait forever for the rest of a packet if the length is, and does
-// not detect a garbled payload, since the protocol has not used checksums since
-// version 0x01000001. Ending the fault interrupts the connections if any byte
-// was replaced, because otherwise that wait would outlast the fault.
+// by the seed. If the command of a packet is garbled, the peer ends the
+// connection. If the length is garbled, the peer may wait forever for the rest
+// of the packet. A garbled payload is not detected, because the protocol has
+// not used checksums since version 0x01000001. If any byte was replaced, ending
+// the fault interrupts the connections, because otherwise a waiting peer would
+// keep waiting.
 func (l *Line) Garble(n int64, seed uint64) (end func()) {
 	n = max(n, 1)
 	return l.start(&lineFault{kind: lineGarble, left: n - 1, every: n, random: rand.New(rand.NewPCG(seed, 0))})
