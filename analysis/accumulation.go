@@ -39,10 +39,11 @@ var caches = []string{
 }
 
 // rootsAccumulated are the kinds of GC roots that an app can have too many of,
-// longest-lived first: it is more informative that an object is a thread than
-// that a frame also holds it. Roots of the virtual machine are excluded, as are
-// those that Shark skips (MatchingGcRootProvider.kt): interned strings, unknown
-// roots, finalizing objects and the debugger's.
+// longest-lived first. If an object is a root of several kinds, the first kind
+// in this list is reported: a thread that a frame also holds is reported as a
+// thread. Roots of the virtual machine are excluded. So are the roots that
+// Shark skips (MatchingGcRootProvider.kt): interned strings, unknown roots,
+// finalizing objects and roots of the debugger.
 var rootsAccumulated = []hprof.SubTag{
 	hprof.SubRootThreadObject, hprof.SubRootJNIGlobal, hprof.SubRootNativeStack, hprof.SubRootMonitorUsed,
 	hprof.SubRootJNIMonitor, hprof.SubRootThreadBlock, hprof.SubRootJNILocal, hprof.SubRootJavaFrame,

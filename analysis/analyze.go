@@ -50,9 +50,9 @@ type Options struct {
 
 	// inbound keeps the data that is needed for a search for paths.
 	inbound bool
-	// shark214 follows Shark 2.14 where our rules differ. With watched, only
-	// the objects that LeakCanary watched count as leaking. Both are for
-	// comparisons.
+	// shark214 follows Shark 2.14 where our rules differ. If watched is set,
+	// only the objects that LeakCanary watched count as leaking. Both options
+	// are used only to compare the results with those of Shark.
 	shark214, watched bool
 	// subclasses treats subclasses of collections like the collections
 	// themselves.
@@ -70,7 +70,8 @@ func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report
 	return report, err
 }
 
-// Examine combines Analyze and Summarize in one reading of a dump.
+// Examine returns the results of both Analyze and Summarize, but reads the dump
+// only once.
 func Examine(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, *Summary, error) {
 	return examine(ctx, r, size, o, true)
 }
@@ -221,8 +222,8 @@ type dump struct {
 	// obfuscated reports whether names are obfuscated and there is no mapping.
 	// watches reports whether LeakCanary watched objects in the process.
 	obfuscated, watches bool
-	// names describes the names in the dump. shapes holds a hash of each class
-	// of the app whose name means nothing by itself.
+	// names records whether the names in the dump are obfuscated. shapes holds
+	// a hash of each class of the app whose name means nothing by itself.
 	names  Naming
 	shapes map[string]uint64
 	// unfinished describes the objects that should be gone but are not part of
@@ -414,7 +415,7 @@ func (d *dump) appHeap() int {
 }
 
 // ranked returns the classes, sorted by the bytes that they retain in the app's
-// own heap, largest first.
+// own heap and in native memory, largest first.
 func (d *dump) ranked() []heap.Row {
 	rows, app := d.graph.Histogram(), d.appHeap()
 	if app < 0 {
@@ -438,7 +439,8 @@ const (
 
 // weighClasses computes for each class what becomes unreachable without its
 // instances, until the limit for this work is reached. For the remaining
-// classes, a row counts the union of what their instances dominate.
+// classes, the retained size in the row is that of all objects that their
+// instances dominate.
 func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	var sets [][]heap.Object
 	var weighed []*Class
@@ -477,7 +479,7 @@ func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 
 const (
 	// A class is reported if at least fewestLoaders class loaders have loaded
-	// it; mostLoaded is the maximum length of the list.
+	// it; mostLoaded is the maximum number of reported classes.
 	fewestLoaders = 3
 	mostLoaded    = 5
 )

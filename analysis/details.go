@@ -24,7 +24,7 @@ func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object
 	values := map[heap.Object][]heap.FieldValue{}
 	err := d.graph.Read(ctx, objects, func(r *heap.Record) error {
 		if d.hide != nil && r.Kind == hprof.SubPrimitiveArray && (r.Type == hprof.Char || r.Type == hprof.Byte) {
-			// These are the contents of a string, or a picture.
+			// An array of chars or bytes may contain a string or a picture.
 			return nil
 		}
 		if left := shownFields - len(values[r.Object]); left > 0 {

@@ -88,14 +88,15 @@ type LeakChange struct {
 	// KeyText is the text from which the key is computed.
 	KeyText []string `json:"key_text"`
 	// MovedFrom is the key in base of a leak that is held by something else in
-	// head. BaseKeyText is the text from which that key is computed.
+	// head. BaseKeyText is the text from which MovedFrom is computed.
 	MovedFrom   string   `json:"moved_from,omitempty"`
 	BaseKeyText []string `json:"base_key_text,omitempty"`
 	// Classes lists the classes of the objects that leak or accumulate, at most
 	// ten; the ones with the most objects in head come first.
 	Classes []LeakClassChange `json:"classes"`
-	// BaseFingerprints and HeadFingerprints are Shark's. They differ if names
-	// on the path differ.
+	// BaseFingerprints and HeadFingerprints are the fingerprints that Shark
+	// computes for the leak in base and in head. They differ if names on the
+	// path differ.
 	BaseFingerprints []string `json:"base_fingerprints"`
 	HeadFingerprints []string `json:"head_fingerprints"`
 	// If this leak is new or gone, SameFingerprint is the key of a leak in the
@@ -113,15 +114,17 @@ type LeakClassChange struct {
 }
 
 // PathChange is a path down the dominator tree, given as a list of classes. It
-// stands for all objects on such paths. The numbers describe its last step.
-// Below lists the next steps that changed most.
+// stands for all objects on such paths. Change is the retained size of the last
+// step in Steps. Below lists the steps below the last one that grew or shrank
+// most.
 type PathChange struct {
 	Change
 	Steps []PathStep `json:"steps"`
 	Below []PathStep `json:"below"`
 }
 
-// PathStep is one step of a path.
+// PathStep is one class on a path down the dominator tree, with the objects
+// that the path reaches there.
 type PathStep struct {
 	Class         string `json:"class"`
 	Objects       Change `json:"objects"`
@@ -213,7 +216,8 @@ func nameMismatches(base, head *Summary) []string {
 	return list
 }
 
-// unknown reports whether the source names are unknown.
+// unknown reports whether the names are obfuscated and the right mapping is
+// missing.
 func (n *Naming) unknown() bool { return n.Origin == namesObscure || n.Origin == namesOtherMapping }
 
 // used returns the digest of the mapping that was used, or "" if no mapping was

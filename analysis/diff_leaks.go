@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// leakSum sums up the leaks of one key in one dump.
+// leakSum is the sum of all leaks that have the same key in one dump.
 type leakSum struct {
 	key, class, pattern string
 	text, fingerprints  []string
@@ -30,7 +30,8 @@ func (s *leakSum) leaking() string {
 	return most
 }
 
-// sumLeaks adds up the leaks of each key. The keys keep the order of the leaks.
+// sumLeaks adds up the leaks that have the same key. The sums are in the order
+// in which their keys first occur.
 func sumLeaks(leaks []Leak) []leakSum {
 	var list []leakSum
 	places := map[string]int{}
@@ -64,7 +65,8 @@ func sumLeaks(leaks []Leak) []leakSum {
 	return list
 }
 
-// countClasses adds the classes of the objects that leak or accumulate.
+// countClasses adds, for each class, the number of objects that leak or
+// accumulate.
 func (s *leakSum) countClasses(l *Leak) {
 	switch {
 	case l.Accumulates != nil:

@@ -49,8 +49,8 @@ func (c loadedClasses) renamed(base, head string) bool {
 // only if they are leaks of the app and the numbers of objects differ by at
 // most one, or by at most a quarter of the larger number. In addition, they
 // need a common fingerprint, the same leaking class, or keys that differ in
-// only one line. With different classes, the keys count only if the class may
-// have been renamed.
+// only one line. If the classes differ, similar keys are sufficient only if the
+// class may have been renamed.
 func paired(base, head *leakSum, classes loadedClasses) (pairing, bool) {
 	p := pairing{
 		base: base, head: head, count: distance(base.instances, head.instances),
@@ -94,9 +94,9 @@ func commonLines(a, b []string) int {
 	return n
 }
 
-// moved finds the new leaks that are leaks of base now held by something else;
-// the best pairs are matched first. The result maps each such leak of head to
-// its leak of base.
+// moved finds the new leaks that also exist in base but were held by something
+// else there. The best pairs are matched first. The result maps such leaks of
+// head to the leaks of base.
 func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum {
 	var all []pairing
 	for _, h := range heaviest(added, mostMoved) {
@@ -142,7 +142,8 @@ func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class strin
 	return out
 }
 
-// heaviest returns up to most leaks: those that retain the most bytes.
+// heaviest returns the leaks that retain the most bytes; the parameter most
+// limits their number.
 func heaviest(list []*leakSum, most int) []*leakSum {
 	if len(list) <= most {
 		return list

@@ -79,9 +79,9 @@ const (
 	// total growth.
 	worthShare = 10
 	// noise is the minimum growth of a path, in multiples of the smallest node
-	// size. A growth of one such size can be an error, because a step may be
-	// just below the threshold in one of the trees. Ten such sizes are a
-	// thousandth of the reachable bytes.
+	// size. Growth by the smallest node size can be an error, because a step
+	// may be just below this threshold in one of the trees. Ten times the
+	// smallest node size is a thousandth of the reachable bytes.
 	noise = 10
 )
 

@@ -22,7 +22,7 @@ const (
 type node struct {
 	object   heap.Object
 	retained heap.Size
-	// least is the bytes that a child must retain to be shown.
+	// least is the number of bytes that a child must retain to be shown.
 	least    int64
 	children []*node
 	// total is the number of all children; sum is the number of bytes that they

@@ -53,15 +53,16 @@ func (f *finding) checkMemory(targets int) error {
 	return nil
 }
 
-// searchKnown searches like Shark, and by names. It returns the targets and
-// places that the search by names did not reach.
+// searchKnown runs two searches at the same time: one by Shark's rules, and one
+// by names. It returns the targets and places that the search by names did not
+// reach.
 func (f *finding) searchKnown(ctx context.Context, targets, places []heap.Object) (left missing, err error) {
 	if err := f.checkMemory(len(targets)); err != nil {
 		return left, err
 	}
 	f.options.phase("find paths")
 	reader := trace.NewReader(f.graph, f.outbound, f.ownRules(f.metadata))
-	// Meanwhile, the other core searches like Shark.
+	// The search by Shark's rules runs concurrently, on another core.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan error, 1)
@@ -294,7 +295,8 @@ func (f *finding) weighSuspects(ctx context.Context, leaks []Leak) ([]Leak, erro
 	}
 	list := append([]Leak{}, f.suspects...)
 	for i := range list {
-		// A suspect that GC roots hold stands for its largest object.
+		// If GC roots hold the objects, the computed cost is only that of the
+		// largest object.
 		if list[i].Accumulates.Root == "" {
 			list[i].weigh(costs[i])
 		}
@@ -322,8 +324,8 @@ func (t *tracing) ownRules(m *android.Metadata) trace.Rules {
 	return rules
 }
 
-// allRules follow everything that holds an object strongly, except what the
-// tools that wrote the dump hold, and what is about to be finalized.
+// allRules returns rules that follow all strong references and all GC roots,
+// except the references for which android.NeverFollowed returns true.
 func (t *tracing) allRules(m *android.Metadata) trace.Rules {
 	rules := t.ownRules(m)
 	rules.Records, rules.AllRoots = true, true
@@ -389,8 +391,8 @@ func (l *Leak) explains(suspect *Leak) bool {
 }
 
 // Accumulated returns the number and the class of the accumulated objects. For
-// a collection it counts what the nodes hold, which is more informative than
-// the nodes themselves.
+// a collection, the number and the class are those of the elements, which are
+// more informative than the nodes that hold the elements.
 func (a *Accumulation) Accumulated() (n int, class string) {
 	if android.IsPlatform(a.Class) && a.AppClass != nil && a.AppClass.Count*10 >= a.Count*9 {
 		return int(a.AppClass.Count), a.AppClass.Class

@@ -79,8 +79,8 @@ type GrowthSeries struct {
 	jvm bool
 }
 
-// NewGrowthSeries starts a series of dumps between which a scenario was
-// repeated loops times.
+// NewGrowthSeries starts a series of dumps; loops is the number of times that a
+// scenario was repeated between two dumps.
 func NewGrowthSeries(loops int) *GrowthSeries {
 	return &GrowthSeries{
 		series: growth.NewSeries(loops),
@@ -91,8 +91,8 @@ func NewGrowthSeries(loops int) *GrowthSeries {
 	}
 }
 
-// The most memory that a dump takes in addition to its graph, in bytes per
-// object and in bytes per reference.
+// The maximum memory for one dump, in bytes per object and in bytes per
+// reference: for the graph, and for the search for growth.
 const (
 	growthPerObject    = 26
 	growthPerReference = 4

@@ -47,8 +47,8 @@ func (d *dump) inspect(ctx context.Context, o Options) (*tracing, error) {
 	return &tracing{dump: d, inspector: i}, nil
 }
 
-// open prepares a search for paths to targets and to places. The dump is from a
-// phone, or from a JVM if m is nil.
+// open prepares a search for paths to targets and to places. If m is nil, the
+// dump is from a JVM; otherwise, it is from a phone.
 func (t *tracing) open(ctx context.Context, m *android.Metadata, targets, places []heap.Object, o Options) error {
 	h := t.holders(ctx, targets, o)
 	if h.err != nil {
@@ -91,7 +91,7 @@ func (t *tracing) holders(ctx context.Context, targets []heap.Object, o Options)
 }
 
 // addThreads adds all threads: a path to a local variable begins at its thread,
-// although no reference leads from there to the object.
+// although no reference leads from the thread to the object.
 func (t *tracing) addThreads(set *heap.Set) {
 	t.graph.Roots(func(r hprof.Root, x heap.Object) {
 		if r.Kind == hprof.SubRootThreadObject {
@@ -131,8 +131,8 @@ func (t *tracing) close() {
 	}
 }
 
-// leaks adds the leaks, and the places where memory accumulates, to a report
-// whose contents were read.
+// leaks adds the leaks, and the places where memory accumulates, to a report.
+// The report must already contain what addContents adds.
 func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	t, err := d.inspect(ctx, o)
 	if err != nil {
@@ -144,7 +144,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 		return err
 	}
 	d.watches = t.inspector.Watches()
-	// Meanwhile, the other core searches for the holders.
+	// The search for the holders runs concurrently, on another core.
 	o.phase("find accumulations")
 	found := make(chan holders, 1)
 	go func() { found <- t.holders(ctx, targets, o) }()
@@ -296,7 +296,7 @@ func (t *tracing) describe() trace.Describe {
 // screen adds several objects, and one leak may have 100,000 screens.
 const mostConsequences = 1000
 
-// leak returns a leak in the form of the report, without its sizes.
+// leak returns the report entry for a leak, without the retained sizes.
 func (t *tracing) leak(l *trace.Leak) Leak {
 	first := &l.Traces[0]
 	r := t.traced(first)
@@ -386,8 +386,8 @@ const (
 	mostParts = 3
 )
 
-// parts returns the largest parts that only the given object holds, by its own
-// fields.
+// parts returns the largest parts of what the given object retains, one for
+// each of its fields.
 func (t *tracing) parts(o heap.Object) (list []Part) {
 	whole := t.graph.Retained(o).Total()
 	met := map[heap.Object]bool{}
@@ -404,7 +404,8 @@ func (t *tracing) parts(o heap.Object) (list []Part) {
 	return list[:min(len(list), mostParts)]
 }
 
-// traced returns a leak with the fields that are taken from its trace.
+// traced returns a report entry with only the fields that are taken from the
+// trace.
 func (t *tracing) traced(x *trace.Trace) Leak {
 	last := x.Leaking()
 	r := Leak{

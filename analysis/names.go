@@ -76,13 +76,14 @@ const (
 	namesOtherMapping = "other_mapping"
 )
 
-// Naming describes the names of the classes, fields and methods in a dump.
+// Naming records whether the names of classes, fields and methods in a dump are
+// source names.
 type Naming struct {
 	// Origin is "source" for a build that is not obfuscated, "mapping" if the
 	// mapping of the build was used, "obfuscated" if there was no mapping, and
 	// "other_mapping" if the mapping is that of another build.
 	Origin string `json:"origin"`
-	// Mapping is the mapping that was used, or nil if none was.
+	// Mapping is the mapping that was used, or nil if no mapping was used.
 	Mapping *UsedMapping `json:"mapping,omitempty"`
 }
 
@@ -206,8 +207,8 @@ func (d *dump) shape(byID map[hprof.ID]string) {
 }
 
 // oneBuild reports whether two dumps in which names mean nothing by themselves
-// are from one build: no class differs, and each dump has at least half of the
-// other's classes.
+// are from one build: the classes in both dumps have the same shapes, and they
+// are at least half of the classes of the smaller dump.
 func oneBuild(base, head map[string]uint64) bool {
 	shared := 0
 	for name, shape := range base {

@@ -17,7 +17,7 @@ import (
 
 // Lookup returns details of single objects of a dump: the objects with the
 // given IDs or, if a class is named, the instances of exactly this class whose
-// fields pass all comparisons of where, such as "state=CLOSED". If there are
+// fields pass all comparisons in where, such as "state=CLOSED". If there are
 // more than Options.Top such instances, it returns those that retain the most
 // bytes. IDs that are not in the dump are named in the warnings; the error for
 // a missing class or field is an *AbsentError.

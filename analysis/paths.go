@@ -42,8 +42,9 @@ type Paths struct {
 
 // Branch stands for all objects of one class that paths reach in the same way.
 type Branch struct {
-	// GCRoot describes the kind of GC root at the top. Elsewhere, Owner,
-	// Reference and Kind describe the reference that leads here.
+	// For a branch at the top, GCRoot describes the kind of GC root. For all
+	// other branches, Owner, Reference and Kind describe the reference that
+	// leads to the branch.
 	GCRoot    string `json:"gc_root,omitempty"`
 	Owner     string `json:"owner,omitempty"`
 	Reference string `json:"reference,omitempty"`
@@ -63,7 +64,8 @@ type Branch struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// AbsentError is the error for a class or an ID that the dump does not have.
+// AbsentError is the error for a class, field or object that is not in the
+// dump.
 type AbsentError struct {
 	What string
 	// Like lists similar names in the dump; Warnings lists other possible
@@ -220,8 +222,9 @@ func (d *dump) wanted(p *Paths, class string, id hprof.ID) (targets []heap.Objec
 	return targets, err
 }
 
-// instances returns all objects of exactly the given class, whose name is
-// written as in Java, in a dump of a JVM or of a phone.
+// instances returns all objects of exactly the given class. The name may be in
+// Java's notation, or in that of HotSpot or ART: com.shop.Cart, com/shop/Cart
+// or Lcom/shop/Cart;.
 func (d *dump) instances(class string) (name string, list []heap.Object, err error) {
 	class = strings.TrimSpace(class)
 	if inner, ok := strings.CutSuffix(class, ";"); ok && strings.HasPrefix(inner, "L") {

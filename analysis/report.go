@@ -77,7 +77,7 @@ type Leak struct {
 	Description string `json:"description,omitempty"`
 	Source      string `json:"source,omitempty"`
 	// Class is the class of the first of Objects. Instances is the number of
-	// all objects, Classes counts them by class.
+	// all objects; Classes contains the number of objects of each class.
 	Class     string      `json:"class"`
 	Instances int         `json:"instances"`
 	Classes   []leakClass `json:"classes,omitempty"`
@@ -90,24 +90,26 @@ type Leak struct {
 	GCRootText string `json:"gc_root_text"`
 	// RetainedBytes is what becomes unreachable if all Objects are released,
 	// Java and native bytes; it is a lower bound if RetainedIsBound is true.
-	// CreditedBytes is the size that Shark attributes to this leak: each object
-	// counts once over all leaks. SharedBytes is the size of the objects that
-	// this leak also holds, but that are freed only if SharedWith other leaks
-	// are fixed as well.
+	// CreditedBytes is the size that Shark attributes to this leak; Shark
+	// attributes each object to only one leak. SharedBytes is the size of the
+	// objects that this leak also holds, but that are freed only if SharedWith
+	// other leaks are fixed as well.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedNative  int64 `json:"retained_native_bytes"`
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 	CreditedBytes   int64 `json:"credited_bytes"`
 	SharedBytes     int64 `json:"shared_bytes,omitempty"`
 	SharedWith      int   `json:"shared_with,omitempty"`
-	// Parts lists what only the first object holds, by the fields that hold it.
-	// A part is listed if it is at least a tenth of what the object retains.
+	// Parts lists the parts of what the first object retains, one for each of
+	// its fields. A part is listed if it is at least a tenth of what the object
+	// retains.
 	Parts []Part `json:"parts,omitempty"`
 	// Trace is the trace of the first object.
 	Trace []TraceElement `json:"trace"`
 	// Consequences lists at most 1,000 objects that leak only because of this
-	// leak. With LeakingClasses, these are the objects whose shortest path goes
-	// through an object of this leak. ConsequenceCount is their total.
+	// leak. If Options.LeakingClasses is set, the consequences are the objects
+	// whose shortest path goes through an object of this leak. ConsequenceCount
+	// is the number of all consequences.
 	Consequences     []Related `json:"consequences,omitempty"`
 	ConsequenceCount int       `json:"consequence_count,omitempty"`
 	// Accumulates is set for suspects; ExplainedBy is the key of the leak that
@@ -116,15 +118,16 @@ type Leak struct {
 	ExplainedBy string        `json:"explained_by,omitempty"`
 }
 
-// TraceElement is an object on a leak trace and the reference to the next
-// element; the last one has none.
+// TraceElement is an object on a leak trace, with the reference to the next
+// element. The last element has no reference.
 type TraceElement struct {
 	Object string `json:"object"`
 	Class  string `json:"class"`
 	// Type is instance, array or class.
 	Type string `json:"type"`
-	// Reference is the field, the index or the key, and Owner the class that
-	// declares it. Kind is instance_field, static_field, array_entry or local.
+	// Reference is the name of a field, an array index or a map key; Owner is
+	// the class that declares the field. Kind is instance_field, static_field,
+	// array_entry or local.
 	Reference string `json:"reference"`
 	Kind      string `json:"reference_kind"`
 	Owner     string `json:"owner,omitempty"`
@@ -171,7 +174,7 @@ type Part struct {
 	RetainedBytes int64  `json:"retained_bytes"`
 }
 
-// Related is an object that is related to a leak.
+// Related is an object that leaks only because of another leak.
 type Related struct {
 	Object string `json:"object"`
 	Class  string `json:"class"`
@@ -183,12 +186,13 @@ type Garbage struct {
 	Class     string `json:"class"`
 	Instances int    `json:"instances"`
 	// Reachability is the strongest kind of reference through which the objects
-	// can still be reached: soft, finalizer, weak, phantom, or unreachable.
+	// can still be reached: soft, finalizer, weak or phantom. It is
+	// "unreachable" if there is no such reference.
 	Reachability string `json:"reachability"`
 	// Objects lists the first ten objects.
 	Objects []string `json:"objects"`
-	// Reason is why the first object should be gone, or "" if no inspector has
-	// a reason.
+	// Reason says why the first object should be gone; it is "" if no inspector
+	// has a reason.
 	Reason string `json:"reason"`
 }
 
@@ -212,20 +216,22 @@ type Accumulation struct {
 	OtherClasses []ClassSum `json:"other_classes,omitempty"`
 	// Holds is the class that accounts for most of the bytes that the
 	// accumulated objects hold, and Held is the number of its objects.
-	// OtherHeld lists other classes that they hold, chosen like OtherClasses.
+	// OtherHeld lists other classes of objects that the accumulated objects
+	// hold, selected like OtherClasses.
 	Holds     string     `json:"holds,omitempty"`
 	Held      int64      `json:"held,omitempty"`
 	HeldBytes int64      `json:"held_bytes,omitempty"`
 	OtherHeld []ClassSum `json:"other_held,omitempty"`
 	// If Holds is a class of a library, AppClass is the first class of the app
-	// on the way to most of the bytes.
+	// on the path to most of the bytes.
 	AppClass *ClassSum `json:"app_class,omitempty"`
 	// Cache is the class of the cache that contains the objects and limits
 	// their number.
 	Cache string `json:"cache,omitempty"`
-	// Sharers are the static fields, as CLASS.FIELD, followed by the GC roots,
-	// as KIND CLASS, that hold the objects together: each one alone keeps them
-	// alive. The trace leads to what the first field references, or to the
+	// Sharers are the static fields and GC roots that hold the objects
+	// together: each sharer alone keeps the objects alive. The static fields
+	// come first, in the form CLASS.FIELD; the GC roots have the form KIND
+	// CLASS. The trace leads to what the first field references, or to the
 	// first GC root.
 	Sharers []string `json:"sharers,omitempty"`
 }
@@ -266,7 +272,7 @@ type Dump struct {
 	ReachableBytes  int64  `json:"reachable_bytes"`
 	ReachableNative int64  `json:"reachable_native_bytes"`
 	SizeModel       string `json:"size_model"`
-	// Names describes the names of the classes.
+	// Names records whether the names are obfuscated.
 	Names Naming `json:"names"`
 }
 
@@ -336,9 +342,9 @@ type selection struct {
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 }
 
-// Object is one object. RetainedBytes includes Java and native bytes. For an
-// object that is neither strongly nor softly reachable, RetainedBytes is 0 and
-// Dominator is empty.
+// Object describes one object of the dump. RetainedBytes includes Java and
+// native bytes. For an object that is neither strongly nor softly reachable,
+// RetainedBytes is 0 and Dominator is empty.
 type Object struct {
 	Object         string `json:"object"`
 	Class          string `json:"class"`
@@ -352,22 +358,23 @@ type Object struct {
 	Dominator      string `json:"dominator"`
 	// Fields are the fields of an instance, the static fields of a class, or
 	// the first elements of an array. Holders are the first of the HolderCount
-	// objects that reference the object. Both are present only if few objects
-	// were requested; Fields are also present for the objects of a class.
+	// objects that reference the object. Fields and Holders are present if
+	// there are at most 16 objects. For the objects of a class, Fields are
+	// always present.
 	Fields      []fieldValue `json:"fields,omitempty"`
 	Holders     []holder     `json:"holders,omitempty"`
 	HolderCount int          `json:"holder_count,omitempty"`
 }
 
 // fieldValue is a field and its value. If the field references an object,
-// Object and Class describe that object, and Value is nil. Value is also nil
-// for a null reference.
+// Object and Class describe that object, and Value is nil unless the object is
+// a string. Value is also nil for a null reference.
 type fieldValue struct {
 	Owner string `json:"owner,omitempty"`
 	Name  string `json:"name"`
 	Type  string `json:"type"`
-	// Value is a number, a boolean or a character; for a string, its contents
-	// or what replaces them.
+	// Value is a number, a boolean or a character; for a string, it is the
+	// contents, or a hash if strings are redacted.
 	Value  *string `json:"value"`
 	Object string  `json:"object,omitempty"`
 	Class  string  `json:"class,omitempty"`
@@ -380,5 +387,5 @@ type holder struct {
 	Reference string `json:"reference"`
 }
 
-// Hex formats an ID as in reports.
+// Hex formats an ID the way reports do: in hexadecimal, with the prefix 0x.
 func Hex(id hprof.ID) string { return fmt.Sprintf("%#x", uint64(id)) }

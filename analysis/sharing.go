@@ -12,9 +12,10 @@ import (
 )
 
 // sharer is a static field, or a group of GC roots of one kind and class, that
-// holds many objects together with other sharers: each one keeps them alive.
-// The objects are then dominated by the class loader of the classes that
-// declare the fields, or by nothing; neither helps the developer of the app.
+// holds many objects together with other sharers. Each sharer alone keeps the
+// objects alive. The objects are then dominated by the class loader of the
+// classes that declare the fields, or by nothing; neither helps the developer
+// of the app.
 type sharer struct {
 	// name is CLASS.FIELD, or KIND CLASS for GC roots.
 	name string
@@ -31,9 +32,9 @@ const (
 	// naming the class loader is as helpful.
 	mostSharers = 3
 	// sharerReach is the maximum number of objects that are visited in a search
-	// for the holders of one object, and sharerDegree is the maximum number of
-	// holders that are followed from each: only nearby static fields are
-	// relevant.
+	// for the holders of one object. sharerDegree is the maximum number of
+	// holders that are followed from each visited object. Only nearby static
+	// fields are relevant.
 	sharerReach  = 2048
 	sharerDegree = 256
 )
@@ -84,9 +85,9 @@ func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o h
 
 // sharers returns the two or three sharers that lead to at least half of the
 // accumulated objects: fields first, then by the number of objects. It returns
-// nil if the dominator of the objects holds them directly, or if the sharers
-// include GC roots and the objects would stay reachable even if all sharers
-// were removed.
+// nil if the dominator of the objects holds them directly. It also returns nil
+// if the sharers include GC roots and removing all sharers would free less than
+// half of the bytes.
 func (d *dump) sharers(ctx context.Context, p *heap.SharedAccumulation, budget *heap.VisitBudget) ([]sharer, error) {
 	met := map[string]*sharer{}
 	for _, o := range p.Sample {
@@ -141,9 +142,9 @@ func (s *sharer) add(objects ...heap.Object) {
 }
 
 // nearHolders returns, by name, the static fields and GC roots from which
-// references lead to an object. It returns nil if the dominator of the objects
-// leads to it by other paths, or if it is held by a GC root of a kind that is
-// not in rootsAccumulated.
+// references lead to an object. It returns nil if the dominator of the
+// accumulated objects also leads to the object by other paths, or if a GC root
+// whose kind is not in rootsAccumulated holds the object.
 func (d *dump) nearHolders(o heap.Object, p *heap.SharedAccumulation) (map[string]*sharer, error) {
 	near, met, queue := map[string]*sharer{}, map[heap.Object]bool{o: true}, []heap.Object{o}
 	hold := func(name string, o heap.Object, root bool) {
@@ -194,8 +195,9 @@ func (d *dump) staticField(class, o heap.Object) string {
 	return ""
 }
 
-// rootKind returns the kind of GC root of an object; if there are several
-// kinds, the longest-lived. It returns 0 if the object is not a root.
+// rootKind returns the kind of GC root of an object, or 0 if the object is not
+// a root. If an object is a root of several kinds, rootKind returns the
+// longest-lived kind.
 func (d *dump) rootKind(o heap.Object) hprof.SubTag {
 	if d.roots == nil {
 		d.roots = map[heap.Object]hprof.SubTag{}

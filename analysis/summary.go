@@ -47,8 +47,8 @@ func (c *classSum) add(o classSum) {
 	c.retained.Native += o.retained.Native
 }
 
-// Limits of the merged tree, which keep it small compared with any dump: a node
-// has at least 1/treeShare of the reachable bytes, and a level has at most
+// Limits of the merged tree. They keep the tree small compared with any dump: a
+// node has at least 1/treeShare of the reachable bytes, and a level has at most
 // treeNodes nodes.
 const (
 	treeShare  = 10_000
@@ -122,7 +122,7 @@ func (s *Summary) loaded() map[string]bool {
 // references between them.
 func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects, s.dump.References }
 
-// Names describes the names in the summary.
+// Names reports whether the names in the summary are obfuscated.
 func (s *Summary) Names() Naming { return s.dump.Names }
 
 // summarySchema is the schema of a written summary.
@@ -163,7 +163,7 @@ type summaryClass struct {
 	RetainedNative int64  `json:"retained_native_bytes"`
 }
 
-// SummaryLeak stands for all leaks of one key in one dump.
+// SummaryLeak is the sum of all leaks that have the same key in one dump.
 type SummaryLeak struct {
 	// Key identifies the leak across builds. KeyText holds the lines from which
 	// Key is computed.
@@ -177,8 +177,9 @@ type SummaryLeak struct {
 	Pattern string `json:"pattern"`
 	// Fingerprints are Shark's, sorted.
 	Fingerprints []string `json:"fingerprints"`
-	// Instances is the number of leaking objects. RetainedBytes is what they
-	// retain, Java and native bytes; RetainedNative is only the native bytes.
+	// Instances is the number of leaking objects. RetainedBytes is the number
+	// of Java and native bytes that the objects retain; RetainedNative is the
+	// number of native bytes only.
 	Instances      int64 `json:"instances"`
 	RetainedBytes  int64 `json:"retained_bytes"`
 	RetainedNative int64 `json:"retained_native_bytes"`
@@ -345,8 +346,8 @@ func (f *summaryFile) check() error {
 		return errors.New("a number that describes the dump is invalid")
 	}
 	for i, n := range f.Tree {
-		// The children of one parent are adjacent, and are followed by those of
-		// later parents.
+		// The children of one parent are adjacent, and the children of later
+		// parents follow.
 		if i > 0 && (n.Parent < max(f.Tree[i-1].Parent, 0) || n.Parent >= i) {
 			return fmt.Errorf("node %d of its tree is out of order", i)
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// suspect returns the report entry for a place where memory accumulates. The
-// trace is that of the place; an accumulation by GC roots has the trace of an
-// example.
+// suspect returns the report entry for a place where memory accumulates. Its
+// trace leads to the place. If GC roots hold the objects, the trace is that of
+// one object, as an example.
 func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		x = t.example(a)
@@ -37,9 +37,9 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	text := x.KeyText() + "accumulates " + trace.StableClass(a.Class) + "\n"
 	if a.Root != 0 {
 		r.Accumulates.Root = a.Root.String()
-		// The key text is a single line. It therefore differs from the key of
-		// objects that accumulate in a single object of the same class that a
-		// GC root holds.
+		// The key text is a single line. The key therefore differs from that of
+		// an accumulation in a single object of the same class that a GC root
+		// holds.
 		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
 	}
 	r.Key, r.KeyText = trace.KeyOf(text), lines(text)
