@@ -30,12 +30,12 @@ type DeviceChoice struct {
 	// number of devices; zero means 1.
 	MinAPI, Require int
 	// StandIn allows simulated phones that run faster than real time, according
-	// to their property leakgate.time_scale. Without it, and without
-	// LEAKGATE_STAND_IN=1, such phones are rejected, because the property would
-	// determine how long the run lasts.
+	// to their property leakgate.time_scale. If neither StandIn nor
+	// LEAKGATE_STAND_IN=1 is set, phones with a time scale other than 1 are
+	// rejected, because the scale would determine how long the run lasts.
 	StandIn bool
-	// Client is the adb server to use. If it is nil, the server that the
-	// environment specifies is used, and started if it is not running.
+	// Client is connected to the adb server to use. If it is nil, the server
+	// that the environment specifies is used, and started if it is not running.
 	Client *adb.Client
 	// Getenv reads the environment; nil means os.Getenv.
 	Getenv func(string) string
@@ -117,7 +117,7 @@ func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
 }
 
 // serials returns the serials of the chosen devices; "" stands for the only
-// device.
+// attached device.
 func (f *Fleet) serials(ctx context.Context, c DeviceChoice) ([]string, error) {
 	switch {
 	case len(c.Serials) > 0:
@@ -191,8 +191,8 @@ func (e InUseError) Error() string { return e.text }
 
 // DirectoryError is returned if a directory cannot be used.
 type DirectoryError struct {
-	// Leases reports whether the directory is that of the leases, which
-	// LEAKGATE_LEASES names, and not the run directory.
+	// Leases reports whether the directory is the lease directory
+	// (LEAKGATE_LEASES) rather than the run directory.
 	Leases bool
 	error
 }
@@ -200,10 +200,10 @@ type DirectoryError struct {
 // Unwrap returns the cause.
 func (e DirectoryError) Unwrap() error { return e.error }
 
-// Hold locks the devices and the run directory until Close. Other runs see the
-// given name. If another run uses one of them, Hold returns an InUseError. If
-// waiting is not nil, Hold instead calls it once with that error and waits for
-// the other run to end.
+// Hold locks the devices and the run directory until Close. The errors of other
+// runs contain the given name. If another run uses one of them, Hold returns an
+// InUseError. If waiting is not nil, Hold instead calls it once with that error
+// and waits for the other run to end.
 func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseError)) error {
 	folder, err := lease.Folder(f.getenv(lease.FolderVariable))
 	if err != nil {

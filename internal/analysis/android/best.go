@@ -8,8 +8,8 @@ type best[T any] struct {
 	limit int
 	order func(a, b T) int
 	list  []T
-	// full reports whether the list has reached its limit; list[limit-1] is
-	// then worse than every value that may still be kept.
+	// full reports whether the list has been truncated at least once; values
+	// that come after list[limit-1] in the order are then not added.
 	full bool
 }
 

@@ -29,8 +29,8 @@ const (
 const (
 	ByContent = "content"
 	// BySource finds copies of one bitmap that were received through Binder,
-	// because these record their source; it does not find two bitmaps that were
-	// decoded from one file.
+	// because each copy records its source; it does not find two bitmaps that
+	// were decoded from one file.
 	BySource = "source"
 	// ByNothing means that the dump contains no data by which duplicates can be
 	// found.
@@ -40,16 +40,16 @@ const (
 // Bitmaps describes the android.graphics.Bitmap objects, reachable or not.
 type Bitmaps struct {
 	Count int64 `json:"count"`
-	// Bytes is the size of all pixels; EstimatedBytes is the part of Bytes for
-	// which the dump contains no size, and for which 4 bytes per pixel are
-	// assumed.
+	// Bytes is the size of all pixels; EstimatedBytes is the part of Bytes that
+	// is estimated at 4 bytes per pixel, because the dump does not contain the
+	// size.
 	Bytes          int64 `json:"bytes"`
 	EstimatedBytes int64 `json:"estimated_bytes"`
 	// Pixels says where the pixels are stored; it is "" if the dump does not
 	// contain the class Bitmap.
 	Pixels string `json:"pixels,omitempty"`
-	// Unreachable describes the bitmaps that have not been garbage collected
-	// yet.
+	// Unreachable is the number of bitmaps that are garbage but have not been
+	// collected yet.
 	Unreachable      int64 `json:"unreachable"`
 	UnreachableBytes int64 `json:"unreachable_bytes"`
 	// Duplicates lists the bitmaps that have the same size and pixels. Blank
@@ -74,13 +74,13 @@ type Bitmaps struct {
 	Warnings []error  `json:"-"`
 }
 
-// Bitmap is one bitmap. Width and Height are in pixels, or -1 if Android 4 had
-// not computed them yet.
+// Bitmap describes one android.graphics.Bitmap object. Width and Height are in
+// pixels, or -1 if Android 4 had not computed them yet.
 type Bitmap struct {
 	Object hprof.ID `json:"object"`
 	Width  int64    `json:"width"`
 	Height int64    `json:"height"`
-	// Bytes is the size of its pixels; 0 for a recycled bitmap.
+	// Bytes is the size of the pixels; 0 for a recycled bitmap.
 	Bytes     int64 `json:"bytes"`
 	Estimated bool  `json:"estimated,omitempty"`
 	// Format is guessed from the number of bytes per pixel: ALPHA_8, RGB_565,
@@ -91,7 +91,8 @@ type Bitmap struct {
 	// RetainedBytes includes Java and native bytes. CreditedBytes also includes
 	// the pixels if something else holds them too, such as native code, which
 	// holds mBuffer as a GC root before Android 6. If several bitmaps share
-	// pixels, only one of them is credited with them.
+	// their pixels, CreditedBytes includes the pixels for only one of the
+	// bitmaps.
 	RetainedBytes int64 `json:"retained_bytes"`
 	CreditedBytes int64 `json:"credited_bytes"`
 	Larger        bool  `json:"larger_than_screen,omitempty"`
@@ -110,8 +111,8 @@ type DuplicateBitmap struct {
 	BytesEach   int64 `json:"bytes_each"`
 	WastedBytes int64 `json:"wasted_bytes"`
 	// Content is the first 64 bits of the SHA-256 of the pixels, or of the
-	// compressed picture. The same picture has the same value in other dumps of
-	// the same kind.
+	// compressed picture. The same picture has the same Content in other dumps
+	// of the same kind.
 	Content string `json:"content,omitempty"`
 	// Objects holds the first ten bitmaps.
 	Objects []hprof.ID `json:"objects"`
@@ -127,13 +128,14 @@ const (
 	mostBytes = math.MaxInt32
 )
 
-// bitmap is one bitmap while it is read.
+// bitmap collects the fields and the pixels of one bitmap while the dump is
+// read.
 type bitmap struct {
 	object        heap.Object
 	width, height int64
 	bytes         int64
-	// pixels is mBuffer, or the bitmap's picture in dumpData, or noArray if
-	// there is neither.
+	// pixels is the array in mBuffer, or noArray if the dump does not contain
+	// one.
 	pixels     heap.Object
 	native     int64
 	id, source int64
@@ -163,7 +165,8 @@ type bitmapsTopic struct {
 	natives  []int64
 	pictures []heap.Object
 	sizes    map[heap.Object]int64
-	// open holds the arrays of pixels that continue in the next piece.
+	// open holds the pixels and pictures that have been read only in part, by
+	// the number of the bitmap.
 	open map[uint32]*openPixels
 	// doubts is the number of bitmaps with impossible sizes.
 	doubts int64
@@ -271,7 +274,7 @@ func (t *bitmapsTopic) dumpData(p *plan, r *heap.Record) {
 	p.ask(buffers, askBuffers, 0)
 }
 
-// pointers adds a piece of DumpData.natives.
+// pointers appends a piece of DumpData.natives to natives.
 func (t *bitmapsTopic) pointers(r *heap.Record) {
 	if r.Kind != hprof.SubPrimitiveArray || r.Type != hprof.Long || int64(r.First) != int64(len(t.natives)) {
 		return
@@ -281,7 +284,7 @@ func (t *bitmapsTopic) pointers(r *heap.Record) {
 	}
 }
 
-// buffers adds a piece of DumpData.buffers.
+// buffers appends a piece of DumpData.buffers to pictures.
 func (t *bitmapsTopic) buffers(r *heap.Record) {
 	if int64(r.First) != int64(len(t.pictures)) {
 		return
@@ -330,7 +333,8 @@ func (t *bitmapsTopic) askBuffers(p *plan) {
 }
 
 // askPictures matches dumpData to the bitmaps by their pointers. Pointers of
-// freed bitmaps are reused, so the size in the picture decides.
+// freed bitmaps are reused, so a picture is used only if it has the size of the
+// bitmap.
 func (t *bitmapsTopic) askPictures(p *plan) {
 	n := min(len(t.natives), len(t.pictures))
 	if n == 0 {
@@ -357,7 +361,7 @@ func (t *bitmapsTopic) askPictures(p *plan) {
 	}
 }
 
-// pixels adds a piece of the contents of a bitmap.
+// pixels hashes a piece of the pixels or of the picture of a bitmap.
 func (t *bitmapsTopic) pixels(r *heap.Record, number uint32, picture bool) {
 	b := &t.list[number]
 	size := int64(r.Type.Size(8))
@@ -469,8 +473,8 @@ func (t *bitmapsTopic) bitmaps(p *plan) {
 	t.Omitted = t.Count - int64(len(t.List))
 }
 
-// larger reports whether a bitmap has more pixels than the screen can show,
-// with LeakCanary's margin.
+// larger reports whether a bitmap has more pixels than the screen can show, by
+// the margin that LeakCanary uses (10%).
 func (t *bitmapsTopic) larger(p *plan, b *bitmap) bool {
 	area := p.metadata.area()
 	if area == 0 || b.width <= 0 || b.height <= 0 || b.recycled || b.width > mostBytes || b.height > mostBytes {
@@ -506,7 +510,7 @@ func (t *bitmapsTopic) retains(p *plan, b *bitmap) bool {
 	return b.shares || ok && d == b.object
 }
 
-// format guesses the Bitmap.Config. Native sizes have up to 64 bytes for the
+// format guesses the Bitmap.Config. Native sizes include up to 64 bytes for the
 // object in addition to the pixels (AOSP Bitmap.java, NATIVE_ALLOCATION_SIZE).
 func format(b *bitmap) string {
 	if b.width <= 0 || b.height <= 0 || b.width > mostBytes || b.height > mostBytes || b.bytes == 0 {
@@ -569,8 +573,8 @@ func (t *bitmapsTopic) duplicates(p *plan) {
 	t.DuplicatesOmitted -= int64(len(t.Duplicates))
 }
 
-// origin returns the bitmap from which a bitmap was copied, or the bitmap
-// itself. 0 and -1 mean unknown.
+// origin returns the ID of the bitmap from which b was copied, or the ID of b
+// itself; 0 and -1 mean unknown.
 func (b *bitmap) origin() int64 {
 	if b.source > 0 {
 		return b.source

@@ -17,7 +17,8 @@ func (x *characters) blank() bool {
 	return x.known && len(x.units) > 0 && !slices.ContainsFunc(x.units, func(unit uint16) bool { return unit != 0 })
 }
 
-// shown does the same as at, but returns "" for a stripped string.
+// shown returns a requested string as the method at does, or "" if the string
+// was stripped.
 func (t *texts) shown(n int) string {
 	if n >= 0 && n < len(t.list) && t.list[n].blank() {
 		return ""
@@ -44,7 +45,7 @@ const (
 	unlike likeness = iota
 	// alike means that the string is as long as the word.
 	alike
-	// same means that the string also has the hash of the word.
+	// same means that the string has the length and the hash of the word.
 	same
 )
 
@@ -125,8 +126,9 @@ func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	return "", false
 }
 
-// standsAs reports whether a thread is referenced from the field that holds the
-// thread with the given name.
+// standsAs reports whether a thread is found where the thread with the given
+// name must be: in a certain field on Android; on a JVM, the main thread is the
+// first thread.
 func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	if !i.android {
 		return name == mainThread && i.isFirst(thread)
@@ -144,8 +146,8 @@ func (i *Inspector) isFirst(thread heap.Object) bool {
 	return ok && (id == 1 || id == 3)
 }
 
-// place returns the threads that are referenced from certain fields, each with
-// the name of the thread that the field holds.
+// place returns the threads to which well-known fields refer, each with the
+// name that the thread in that field has.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {
@@ -177,9 +179,9 @@ func (i *Inspector) place() map[heap.Object]string {
 
 // Matchers returns the matchers of an edition that apply to the phone of this
 // dump. If the manufacturer's name was stripped, it returns the matchers of
-// every manufacturer that the name may have been. It then omits matchers whose
-// fields do not exist in this dump: only the Android versions of that
-// manufacturer have these fields.
+// every manufacturer whose name it may have been. In this case, matchers whose
+// fields do not exist in the dump are omitted: such fields exist only in the
+// manufacturer's own Android versions.
 func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 	makers, ids := namedBuilds()
 	names := i.possible("MANUFACTURER", m.Manufacturer, makers)

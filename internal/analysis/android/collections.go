@@ -12,8 +12,8 @@ import (
 func (i *Inspector) Collections() []trace.Collection {
 	return []trace.Collection{
 		// Activities that are kept until the main thread is idle are a known
-		// leak. The other path to them leads through the records of live
-		// activities, and is not informative.
+		// leak. The other path to these activities leads through the records of
+		// live activities, and is not informative.
 		{
 			Classes: []string{"android.app.ActivityThread"}, Shape: trace.First,
 			Head: trace.Member{Class: "android.app.ActivityThread", Name: "mNewActivities"},

@@ -98,7 +98,7 @@ func (x *compared) characters(r *heap.Record) int {
 }
 
 // hasCharacters reports whether a piece of the array contains characters of the
-// String that strippers do not write.
+// String other than the filler that strippers write.
 func (x *compared) hasCharacters(r *heap.Record) bool {
 	from, to := x.within(r)
 	if from >= to {
@@ -108,7 +108,8 @@ func (x *compared) hasCharacters(r *heap.Record) bool {
 	return !stripped(r.Body[(from-uint64(r.First))*size:(to-uint64(r.First))*size], r.Type)
 }
 
-// matches compares the characters that are in a piece of the array.
+// matches reports whether the characters in a piece of the array equal those of
+// want at the same positions.
 func (x *compared) matches(r *heap.Record, want []uint16) bool {
 	size := r.Type.Size(8)
 	from, to := x.within(r)

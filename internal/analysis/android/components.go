@@ -17,7 +17,7 @@ const (
 	Destroyed = "destroyed"
 	// NotAttached is the state of a fragment before it is attached.
 	NotAttached = "not_attached"
-	// Unknown means that the dump lacks the field.
+	// Unknown means that the dump lacks the field that determines the state.
 	Unknown = "unknown"
 )
 
@@ -32,9 +32,10 @@ type Components struct {
 	// Services are Alive while they are in ActivityThread.mServices.
 	Services  ComponentGroup `json:"services"`
 	Databases Databases      `json:"databases"`
-	// Counts holds the numbers of objects, reachable or not, by their names in
-	// `dumpsys meminfo`: Views, ViewRootImpl, AppContexts, Activities,
-	// AssetManagers, LocalBinders, ProxyBinders, WebViews, and more.
+	// Counts holds the number of objects of some classes, reachable or not:
+	// Views, ViewRootImpl, AppContexts, Activities, AssetManagers,
+	// LocalBinders, ProxyBinders, WebViews (the names of `dumpsys meminfo`),
+	// and more.
 	Counts   map[string]int64 `json:"counts"`
 	Warnings []error          `json:"-"`
 }
@@ -53,7 +54,7 @@ type ComponentGroup struct {
 	Omitted int64       `json:"omitted,omitempty"`
 }
 
-// Component is one component.
+// Component is an activity, a fragment or a service.
 type Component struct {
 	Object       hprof.ID `json:"object"`
 	Class        string   `json:"class"`
@@ -71,8 +72,8 @@ type Databases struct {
 	Omitted int64      `json:"omitted,omitempty"`
 }
 
-// Database is one database. Path is the path that the app opened, which may be
-// ":memory:".
+// Database describes one SQLiteDatabase object. Path is the path that the app
+// opened, which may be ":memory:".
 type Database struct {
 	Object        hprof.ID `json:"object"`
 	Path          string   `json:"path"`
@@ -106,8 +107,8 @@ type componentsTopic struct {
 	Components
 
 	counted map[string]*heap.Family
-	// The order is: activities, services, databases, and the fragments of each
-	// library.
+	// The families of the components that are read; fragments has one family
+	// for each fragment library.
 	activities, services, databases heap.Family
 	fragments                       [3]heap.Family
 	activityThreads                 heap.Family
@@ -124,8 +125,8 @@ type componentsTopic struct {
 	// whether the ActivityThread was read.
 	running []heap.Object
 	known   bool
-	// open reports whether each database is open; texts holds the numbers of
-	// the requests for their paths, plus 1.
+	// open reports for each database whether it is open; texts holds the number
+	// of the request for its path, plus 1.
 	open  []bool
 	texts []int
 }

@@ -41,8 +41,8 @@ const (
 type ExhaustionCause struct {
 	Cause string `json:"cause"`
 	Value *int64 `json:"value"`
-	// Limit is what phones commonly allow, in the unit of Value: bytes or a
-	// count.
+	// Limit is the lowest known limit of a phone, in the unit of Value: bytes
+	// or a count.
 	Limit *int64 `json:"limit"`
 	Unit  string `json:"unit"`
 	// NearLimit reports whether Value is at least three quarters of Limit.
@@ -63,8 +63,8 @@ type ThreadGroup struct {
 type OpenFiles struct {
 	// Descriptors is the number of open java.io.FileDescriptor objects;
 	// Distinct is the number of different descriptors in them. Unreachable is
-	// the number of these objects that are unreachable: they leak their
-	// descriptors until they are finalized.
+	// the number of java.io.FileDescriptor objects that are open but
+	// unreachable: their descriptors leak until the objects are finalized.
 	Descriptors int64 `json:"descriptors"`
 	Distinct    int64 `json:"distinct"`
 	Unreachable int64 `json:"unreachable"`
@@ -76,7 +76,7 @@ type OpenFiles struct {
 	Omitted int64 `json:"omitted,omitempty"`
 }
 
-// LargeArray is a large array.
+// LargeArray is one of the largest arrays of the dump.
 type LargeArray struct {
 	Object hprof.ID `json:"object"`
 	Class  string   `json:"class"`
@@ -88,7 +88,7 @@ type LargeArray struct {
 const (
 	// mostFiles is the maximum number of objects of each class that are read.
 	mostFiles = 1 << 18
-	// largestArrays is the maximum length of the list.
+	// largestArrays is the maximum length of Arrays.
 	largestArrays = 10
 	// threadLimit is the lowest limit of any known phone: EMUI 5 to 8 kill a
 	// process at 500 threads. The kernel's own limit is over ten thousand.
@@ -100,8 +100,8 @@ const (
 	newFileSDK   = 28
 )
 
-// exhaustionTopic reads Exhaustion. It finishes after the topics metadata and
-// threads.
+// exhaustionTopic reads Exhaustion. Its finish method uses the results of the
+// topics metadata and threads.
 type exhaustionTopic struct {
 	Exhaustion
 
@@ -275,8 +275,9 @@ func (t *exhaustionTopic) fragmentation() ExhaustionCause {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// pattern returns a name with an asterisk for its last number, and the name
-// with an asterisk for each number.
+// pattern returns a name with its last number replaced by an asterisk, and with
+// all of its numbers replaced. Both results are "" if the name contains no
+// number.
 func pattern(name string) (last, all string) {
 	found := digits.FindAllStringIndex(name, -1)
 	if len(found) == 0 {

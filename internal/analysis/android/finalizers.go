@@ -9,20 +9,21 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Finalizers describes the objects with a finalizer, which FinalizerReference
-// records on Android and Finalizer on a JVM.
+// Finalizers describes the objects with a finalizer. Android records them in
+// FinalizerReference objects; a JVM records them in Finalizer objects.
 type Finalizers struct {
 	// Registered is the number of objects that have not been finalized yet.
 	Registered int64 `json:"registered"`
 	// Pending is the number of objects that are held only by their finalizer:
 	// they are freed after it has run. Queued is the number of pending objects
-	// that come next, because the garbage collector has already found them.
-	// Many pending objects mean that the finalizer thread cannot keep up.
+	// that are finalized next, because the garbage collector has already
+	// enqueued them. Many pending objects mean that the finalizer thread cannot
+	// keep up.
 	Pending int64 `json:"pending"`
 	Queued  int64 `json:"queued"`
-	// PendingBytes is the size of the pending objects, Java and native, with
-	// everything that only they hold; for a class, it is the size of the
-	// objects alone.
+	// PendingBytes is the size of the pending objects (Java and native) and of
+	// everything that only they hold; in a FinalizerClass, it is the size of
+	// the pending objects alone.
 	PendingBytes int64 `json:"pending_bytes"`
 	// Classes lists the classes; the ones with the most pending objects come
 	// first.
@@ -50,8 +51,8 @@ type finalizersTopic struct {
 	android, jvm    heap.Family
 	referent, queue *heap.Field
 	zombie          *heap.Field
-	// enqueued is the value of the field queue in a JVM's Finalizer objects
-	// that have been enqueued.
+	// enqueued is the value that a JVM assigns to the field queue of a
+	// Finalizer object when it enqueues the object.
 	enqueued    heap.Object
 	hasEnqueued bool
 	classes     map[string]*FinalizerClass

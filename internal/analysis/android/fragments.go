@@ -2,8 +2,8 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// fragmentClasses are the fragments of the platform, of the support library and
-// of AndroidX.
+// fragmentClasses are the base classes of the fragments of the platform, of the
+// support library and of AndroidX.
 var fragmentClasses = [3]string{"android.app.Fragment", "android.support.v4.app.Fragment", androidxFragment}
 
 const androidxFragment = "androidx.fragment.app.Fragment"
@@ -14,7 +14,8 @@ type fragmentFields struct {
 	// maxState exists since androidx.fragment 1.1; registry references the
 	// object with the state.
 	maxState, registry *heap.Field
-	// state was renamed when LifecycleRegistry was rewritten in Kotlin.
+	// The field state was renamed when LifecycleRegistry was rewritten in
+	// Kotlin.
 	state   [2]*heap.Field
 	ordinal *heap.Field
 }
@@ -46,7 +47,8 @@ type fragment struct {
 	managed, knowsManaged bool
 	called, knowsCalled   bool
 	androidx, hasMaxState bool
-	// lifecycle is the state of its LifecycleRegistry, or 0 if unknown.
+	// lifecycle is the ordinal of the state in the fragment's
+	// LifecycleRegistry, plus 1, or 0 if it is unknown.
 	lifecycle int64
 }
 

@@ -51,8 +51,8 @@ func (i *Inspector) unwrap(o heap.Object) (next heap.Object, end, ok bool) {
 	if !ok || !i.is(o, kinDecor) || i.is(base, kinActivity) {
 		return base, false, ok
 	}
-	// The base of a DecorContext is the application instead of the activity,
-	// which the base would otherwise keep alive.
+	// The base of a DecorContext is the application, because a reference to the
+	// activity would keep the activity alive.
 	window, there := i.ref(o, decorWindow)
 	if !there {
 		return base, false, true
@@ -75,8 +75,8 @@ func (i *Inspector) activityOf(context heap.Object) (heap.Object, bool) {
 	return o, ok && i.is(o, kinActivity)
 }
 
-// wrapsDestroyed reports whether a field leads to a destroyed activity through
-// contexts.
+// wrapsDestroyed reports whether the context in a field is or wraps a destroyed
+// activity.
 func (i *Inspector) wrapsDestroyed(o heap.Object, f field) bool {
 	context, ok := i.ref(o, f)
 	return ok && i.wrapperLeaks(context)

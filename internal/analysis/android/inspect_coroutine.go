@@ -13,17 +13,17 @@ const (
 	deepestContext = 16
 )
 
-// inspectJob labels a coroutine, or another job, that has ended. Such a job is
-// no longer needed, but a list of old jobs is small, and the result of a job
-// may still be read. Therefore it adds a label, not a reason for a leak.
+// inspectJob labels a coroutine or other job that has ended. Such a job is no
+// longer needed, but ended jobs are small, and their results may still be read.
+// Therefore inspectJob adds a label, not a reason for a leak.
 func (i *Inspector) inspectJob(o heap.Object, r *report) {
 	if state := i.jobState(o); state != "" {
 		r.label("Job %s, still held", state)
 	}
 }
 
-// inspectCoroutineScope does the same for the job of a scope, such as that of a
-// ViewModel, which is cancelled when the ViewModel is cleared.
+// inspectCoroutineScope labels a scope whose job has ended, such as the scope
+// of a ViewModel, which is cancelled when the ViewModel is cleared.
 func (i *Inspector) inspectCoroutineScope(o heap.Object, r *report) {
 	for _, f := range []field{scopeContext, viewModelScopeContext, oldViewModelScopeContext} {
 		context, ok := i.ref(o, f)

@@ -2,7 +2,7 @@ package android
 
 import "github.com/leakgate/leakgate/internal/analysis/heap"
 
-// field is a field that inspectors read.
+// field identifies a field that inspectors read, by its index in fieldPlaces.
 type field uint8
 
 const (
@@ -120,7 +120,8 @@ const (
 const (
 	finishingClass = "kotlinx.coroutines.JobSupport$Finishing"
 	scopeClass     = "kotlinx.coroutines.internal.ContextScope"
-	// viewModelScope is the scope in androidx.lifecycle since 2.8.
+	// viewModelScope is the class of a ViewModel's scope since
+	// androidx.lifecycle 2.8.
 	viewModelScope    = "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope"
 	oldViewModelScope = "androidx.lifecycle.CloseableCoroutineScope"
 

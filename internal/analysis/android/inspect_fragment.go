@@ -192,9 +192,9 @@ func (i *Inspector) viewModelLeaks(o heap.Object) bool {
 	return cleared
 }
 
-// cleared reports whether a ViewModel was cleared, and by which field: since
-// androidx.lifecycle 2.8, it delegates to an implementation (ViewModel.jvm.kt,
-// ViewModelImpl.kt).
+// cleared reports whether a ViewModel was cleared, and returns the field that
+// records this: since androidx.lifecycle 2.8, a ViewModel delegates to a
+// ViewModelImpl (ViewModel.jvm.kt, ViewModelImpl.kt).
 func (i *Inspector) cleared(o heap.Object) (cleared bool, f field, known bool) {
 	if cleared, known = i.flag(o, viewModelCleared); known {
 		return cleared, viewModelCleared, true

@@ -14,12 +14,12 @@ var (
 	referenceTexts   = []field{watchKey, watchDescription, watchName, legacyKey, legacyDescription, legacyName}
 )
 
-// notRetained is the retained time in a reference to an object that LeakCanary
-// does not consider retained yet.
+// notRetained is the retained time of a reference if LeakCanary does not
+// consider its object retained yet.
 const notRetained = -1
 
-// readUptime reads the time of the dump. It is 0 if LeakCanary did not request
-// the dump.
+// readUptime reads the time of the dump. The time is 0 if LeakCanary did not
+// request the dump.
 func (i *Inspector) readUptime() {
 	i.uptime, i.knowsUptime = i.graph.StaticInt(referenceClass, "heapDumpUptimeMillis")
 	if !i.old && i.uptime == 0 {
@@ -27,7 +27,7 @@ func (i *Inspector) readUptime() {
 	}
 }
 
-// readWatch records a reference with the object that it watches. A reference of
+// readWatch records which object a LeakCanary reference watches. A reference of
 // LeakCanary 1 does not contain times.
 func (i *Inspector) readWatch(reference heap.Object) {
 	object, ok := i.ref(reference, referent)
@@ -40,8 +40,8 @@ func (i *Inspector) readWatch(reference heap.Object) {
 	i.watches[object] = append(i.watches[object], w)
 }
 
-// inspectWatches adds what LeakCanary recorded about an object. It implements
-// Shark's inspector KEYED_WEAK_REFERENCE.
+// inspectWatches adds what LeakCanary recorded about an object to the report.
+// It implements Shark's inspector KEYED_WEAK_REFERENCE.
 func (i *Inspector) inspectWatches(o heap.Object, r *report) {
 	watches := i.watches[o]
 	for _, w := range watches[:min(len(watches), mostRemarks)] {

@@ -44,9 +44,9 @@ func (i *Inspector) gather() (references, threads []heap.Object) {
 	return references, families[0].Objects
 }
 
-// open makes records readable. For an Android dump, which is never large, these
-// are all records; for a dump of a JVM, only those of LeakCanary's references
-// and of threads, with their strings.
+// open makes all records of an Android dump readable, because such a dump is
+// never large. In a dump of a JVM, only the records of LeakCanary's references
+// and of threads are made readable, with their strings.
 func (i *Inspector) open(ctx context.Context, references, threads []heap.Object) (err error) {
 	if i.android {
 		i.located, err = i.graph.Locate(ctx, func(heap.Object) bool { return true })
@@ -70,8 +70,8 @@ func (i *Inspector) open(ctx context.Context, references, threads []heap.Object)
 	return ctx.Err()
 }
 
-// keep reads objects and keeps their records. It keeps only the beginning of
-// each array.
+// keep reads the records of objects and stores them in kept. Only the beginning
+// of each array is stored.
 func (i *Inspector) keep(ctx context.Context, objects []heap.Object) error {
 	return i.graph.Read(ctx, objects, func(r *heap.Record) error {
 		if r.First != 0 {
@@ -109,7 +109,8 @@ func (i *Inspector) charsOf(o heap.Object) []heap.Object {
 	return []heap.Object{s.array}
 }
 
-// record reads an object. The record is valid until the next one is read.
+// record returns the record of an object, which is valid until the next record
+// is read.
 func (i *Inspector) record(o heap.Object) (*heap.Record, bool) {
 	if i.holds && i.current.Object == o {
 		return &i.current, true
@@ -117,7 +118,7 @@ func (i *Inspector) record(o heap.Object) (*heap.Record, bool) {
 	return i.read(o, largestInstance)
 }
 
-// read reads an object, up to a given number of bytes.
+// read returns the record of an object, truncated to a given number of bytes.
 func (i *Inspector) read(o heap.Object, most int) (*heap.Record, bool) {
 	if i.located == nil {
 		r, ok := i.kept[o]
@@ -149,7 +150,7 @@ func (i *Inspector) elements(o heap.Object, visit func(index int, to heap.Object
 	if !ok {
 		return
 	}
-	// visit may read other objects.
+	// visit may read other objects, which overwrites the record.
 	var list []element
 	for n := range r.Elements() {
 		if to, ok := r.Element(n); ok {
@@ -163,8 +164,8 @@ func (i *Inspector) elements(o heap.Object, visit func(index int, to heap.Object
 	}
 }
 
-// ref returns the object that a field references. It returns false for null,
-// for objects that are not in the dump, and if there is no such field.
+// ref returns the object that a field references. It returns false if the field
+// does not exist, is null, or references an object that is not in the dump.
 func (i *Inspector) ref(o heap.Object, f field) (heap.Object, bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -182,7 +183,7 @@ func (i *Inspector) isNull(o heap.Object, f field) (null, known bool) {
 	return r.IsNull(i.field(f))
 }
 
-// number returns the value of a field.
+// number returns the value of an integer or boolean field.
 func (i *Inspector) number(o heap.Object, f field) (n int64, known bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -232,8 +233,8 @@ func (i *Inspector) characters(o heap.Object) (x characters, ok bool) {
 }
 
 // textOf returns the contents of the String that a field references. If the
-// field is the name of a thread and was stripped, textOf returns the name of
-// the known thread that is referenced from the same field, if there is one.
+// field is the name of a thread and the name was stripped, textOf returns the
+// name that threadNamed infers, if any.
 func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	if name, ok := i.names[o]; ok && f == threadName {
 		return name, true
@@ -249,7 +250,8 @@ func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	return text, ok
 }
 
-// textOrNull does the same as textOf, but returns "null" for null.
+// textOrNull returns the contents of the String that a field references, or
+// "null" if the field is null.
 func (i *Inspector) textOrNull(o heap.Object, f field) (string, bool) {
 	if null, known := i.isNull(o, f); known && null {
 		return "null", true

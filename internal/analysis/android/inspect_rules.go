@@ -6,8 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// rule holds what is known about the instances of a class and of its
-// subclasses.
+// rule describes how the instances of a class and of its subclasses are
+// inspected.
 type rule struct {
 	// class is "" if the rule applies to the instances of all classes.
 	class   string
@@ -20,8 +20,8 @@ type rule struct {
 	jvm, later bool
 }
 
-// rules are in Shark's order, followed by those for classes that Shark does not
-// know.
+// rules lists the rules in Shark's order, followed by the rules for classes
+// that Shark does not know.
 var rules = []rule{
 	{class: "java.lang.ClassLoader", inspect: (*Inspector).inspectLoader, jvm: true},
 	{inspect: (*Inspector).inspectAnonymous, jvm: true},
@@ -86,7 +86,7 @@ const (
 	listClass        = "java.util.ArrayList"
 )
 
-// kin holds the class itself and the classes that it extends.
+// kin is a bit set of well-known classes: those that a class is or extends.
 type kin uint16
 
 const (
@@ -105,11 +105,10 @@ var kinClasses = map[string]kin{
 	activityClass: kinActivity, applicationClass: kinApplication, serviceClass: kinService, listClass: kinList,
 }
 
-// component is the set of classes of contexts at which the unwrapping of other
-// contexts ends.
+// component is the set of context classes at which unwrapping ends.
 const component = kinActivity | kinApplication | kinService
 
-// classFacts holds what can be determined about a class by its name and the
+// classFacts holds what can be determined about a class from its name and the
 // names of its superclasses.
 type classFacts struct {
 	known bool
