@@ -253,7 +253,7 @@ func pm(c *call) int {
 	return 255
 }
 
-// systemPackages lists the packages on the system partition, without
+// systemPackages lists the packages on the system partition other than those in
 // Options.Apps.
 var systemPackages = []string{"com.android.systemui", "com.android.phone"}
 

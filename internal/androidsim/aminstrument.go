@@ -189,7 +189,7 @@ func testDelay(text string) (delay time.Duration, illegal string) {
 const instrumentPoll = 500 * time.Millisecond
 
 // follow prints the reports of a run as they arrive. The tests run
-// independently of it.
+// independently of follow.
 func (c *call) follow(r *testRun, o instrumentCall) int {
 	p := c.phone
 	out := &reportPrinter{call: c, raw: o.raw, run: r}
@@ -224,7 +224,7 @@ func (c *call) follow(r *testRun, o instrumentCall) int {
 }
 
 // instrumentError prints an error as TextStatusReporter.onError does with -w.
-// BaseCommand prints errors in the command line a second time.
+// The message of a command error is left to BaseCommand, which prints it again.
 func (c *call) instrumentError(o instrumentCall, message string, ofCommand bool) {
 	switch {
 	case !o.wait:

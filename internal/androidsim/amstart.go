@@ -261,8 +261,8 @@ func shortComponent(pkg, class string) string {
 	return pkg + "/" + class
 }
 
-// The durations of am start in device time: until it returns, for stopping the
-// app first, and until the screen is drawn after a cold or a warm start.
+// Device times of am start: for the command itself, for stopping the app first,
+// and for drawing the screen after a cold or a warm start.
 const (
 	startTakes  = 60 * time.Millisecond
 	stopTakes   = 250 * time.Millisecond
@@ -272,7 +272,8 @@ const (
 )
 
 // startScreen implements am start for an app with screens (runStartActivity of
-// ActivityManagerShellCommand). ours is false for other apps.
+// ActivityManagerShellCommand). If the app has no screens, ours is false and
+// nothing is started.
 func (c *call) startScreen(args []string) (status int, ours bool) {
 	o, thrown := parseStart(args[1:])
 	pkg := o.intent.target()

@@ -41,8 +41,9 @@ func ServedDemo(scale float64, seed uint64) *Phone {
 	return New(o)
 }
 
-// demoCart returns an app with one screen of each kind. Its memory is steady,
-// as if it settled after each step.
+// demoCart returns com.cart, an app whose screens are healthy, linger or leak.
+// Its memory fluctuates little, like that of an app that settles after each
+// step.
 func demoCart() App {
 	return App{
 		Package: cartPackage, Debuggable: true,

@@ -16,7 +16,8 @@ type mount struct {
 	under string
 }
 
-// The size of the /data file system in kB, and the part for files.
+// The size of the /data file system, and how much of it files can use, both in
+// kB.
 const (
 	dataSize  = 112 << 20
 	dataSpace = dataSize - 20<<20
@@ -29,7 +30,8 @@ func (p *Phone) mounts() []mount {
 	limit, filled := p.files.limit()
 	used := p.files.used
 	p.files.mu.Unlock()
-	// The disk is larger than the limit on files in memory, unless it is full.
+	// Unless FillDisk is active, the disk is larger than the limit on files in
+	// memory.
 	available := int64(dataSpace) - used/1024
 	if filled {
 		available = max(0, limit-used) / 1024

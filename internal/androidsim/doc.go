@@ -38,18 +38,19 @@
 //
 // am dumpheap writes a dump in the format of ART. The Java leaks of the process
 // are destroyed Activities in a static list: as many as dumpsys meminfo counts.
-// They retain as many bytes as the model specifies. A few megabytes represent
-// the rest of the heap. The file is generated on each read, so its size costs
-// no memory: ProcessSpec.DumpBytes makes it as large as a test needs.
+// These Activities retain as many bytes as the model specifies. A few megabytes
+// represent the rest of the heap. The file is generated on each read, so its
+// size costs no memory: ProcessSpec.DumpBytes makes it as large as a test
+// needs.
 //
 // # Screens
 //
 // A suite can drive an app with App.Screens: am start opens a screen, the keys
 // BACK and HOME of input close and leave it, and am force-stop ends the app.
-// dumpsys meminfo, gfxinfo, the memory and the heap dumps of the process agree
-// on what screens hold: in a dump ActivityThread.mActivities holds open
-// screens, a static list those that leak, and a Message of the main thread
-// those that linger.
+// dumpsys meminfo, dumpsys gfxinfo, the memory of the process and its heap
+// dumps agree on the screens in memory. In a dump, open screens are in
+// ActivityThread.mActivities, leaking screens are in a static list, and a
+// Message of the main thread refers to screens that linger.
 //
 // # Faults
 //

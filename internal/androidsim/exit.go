@@ -48,7 +48,8 @@ func (p *Phone) recordExit(proc *process, at time.Duration, why cause) {
 		Importance: v.importance(), PssKB: m.sum().pss(), RssKB: m.mapped().rss(),
 	}
 	if p.opt.API >= 34 {
-		// The system no longer samples the Pss periodically (AppProfiler).
+		// Since Android 14, the system does not sample the Pss periodically
+		// (AppProfiler).
 		e.PssKB = 0
 	}
 	p.exits = append(p.exits, e)

@@ -14,14 +14,16 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// fault is one fault of the phone; its non-zero fields determine which. Apart
-// from the pointers' targets, it is immutable.
+// fault is a fault of the phone; its non-zero fields specify what goes wrong.
+// Apart from the pointers' targets, it is immutable.
 type fault struct {
 	// state is the state that adb reports instead of "device".
 	state string
-	// rootless: adbd has dropped root. oldShell: it lacks shell_v2.
+	// rootless means that adbd has dropped root; oldShell means that adbd lacks
+	// shell_v2.
 	rootless, oldShell bool
-	// files is the pattern of the files to which file applies.
+	// files is the path.Match pattern of the files that are broken, and file
+	// describes how they are broken.
 	files string
 	file  FileFault
 	// truncation, garbled and flood affect the output of commands.
@@ -58,7 +60,8 @@ func (p *Phone) hold(f *fault) (end func()) {
 	})
 }
 
-// alter replaces the list of faults, never changes it: readers hold no lock.
+// alter replaces the list of faults instead of changing it, because readers
+// hold no lock.
 func (p *Phone) alter(change func([]*fault) []*fault) {
 	p.altering.Lock()
 	defer p.altering.Unlock()
@@ -90,15 +93,16 @@ func (p *Phone) SetAdbState(state string) (end func()) { return p.hold(&fault{st
 
 // LoseRoot restarts adbd as the shell user, like `adb unroot`, and restarts it
 // again when the fault ends; both drop connections. Without Options.Root,
-// dropping them is its only effect.
+// LoseRoot only drops the connections.
 func (p *Phone) LoseRoot() (end func()) { return p.restartADBD(&fault{rootless: true}) }
 
 // OldShell removes the features that adbd gained in Android 7: stdout and
 // stderr are merged, lines end in \r\n, and there is no exit code. It restarts
-// adbd when it starts and when it ends, which drops connections.
+// adbd, as does the end of the fault; both drop connections.
 func (p *Phone) OldShell() (end func()) { return p.restartADBD(&fault{oldShell: true}) }
 
-// restartADBD activates a fault and restarts adbd at its start and its end.
+// restartADBD activates a fault, and restarts adbd when the fault starts and
+// when it ends.
 func (p *Phone) restartADBD(f *fault) (end func()) {
 	release := p.hold(f)
 	p.newADBD()
@@ -134,7 +138,7 @@ const (
 	// /proc/PID while the process ends.
 	FileEmpty
 	// FileGone means that reading the open file fails: "No such process", like
-	// files of /proc/PID when the process ends in between (ESRCH,
+	// files of /proc/PID when the process ends between open and read (ESRCH,
 	// fs/proc/base.c).
 	FileGone
 )
@@ -159,7 +163,8 @@ func (p *Phone) broken(name string) FileFault {
 	return 0
 }
 
-// read returns the result of reading a broken file; ok is false for 0.
+// read returns the result of reading a broken file; ok is false if the file is
+// not broken.
 func (f FileFault) read() (err error, ok bool) {
 	switch f {
 	case FileMissing:
@@ -307,9 +312,9 @@ func (d *sampleDeath) readFault(pid int) FileFault {
 const stranger = "logcat"
 
 // ReusePID ends a process and immediately starts another one with the same pid;
-// if the other one is already running, it is ended first. For this purpose
-// every phone has a native process "logcat" that is not running. ReusePID
-// returns false if the process is not running or the other one does not exist.
+// if the other one is already running, it is ended first. For ReusePID, every
+// phone has a native process "logcat" that is not running. ReusePID returns
+// false if the process is not running or the other one does not exist.
 func (p *Phone) ReusePID(process, by string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,10 +45,10 @@ type node struct {
 	// counted means that the data counts toward store.used until the node is
 	// removed.
 	counted bool
-	// The system is writing a file whose until is set: between the device times
-	// since and until, the file grows linearly.
+	// If until is set, the system is still writing the file, which grows
+	// linearly between the device times since and until.
 	since, until time.Duration
-	// made, if set, is the content instead of data.
+	// made, if set, generates the content; data is then unused.
 	made *made
 }
 
@@ -67,8 +67,8 @@ type store struct {
 	phone *Phone
 	mu    sync.Mutex
 	nodes map[string]*node
-	// used is the size of all file contents in bytes, and room its limit. made
-	// is the generated part of used.
+	// used is the total size of all file contents in bytes, room is the maximum
+	// of used, and made is the part of used that is generated.
 	used, room, made int64
 }
 
@@ -305,7 +305,8 @@ func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
 	if n.made != nil {
 		return n.made.reader(end), nil
 	}
-	// Appending may write after the slice but never inside it.
+	// Appending to the file may write beyond this slice, but never changes the
+	// bytes inside it.
 	return bytes.NewReader(n.data[:end:end]), nil
 }
 
@@ -440,7 +441,8 @@ func (s *store) empty(n *node) {
 	n.data, n.made = nil, nil
 }
 
-// forget stops counting the content of a file. The caller must hold the lock.
+// forget subtracts the content of a file from the used space. The caller must
+// hold the lock.
 func (s *store) forget(n *node) {
 	s.used -= n.counts()
 	if n.made != nil {
@@ -485,7 +487,8 @@ type fileWriter struct {
 	store *store
 	node  *node
 	name  string
-	// staged means that the file has not appeared yet and is not counted.
+	// staged means that the file does not exist under its name yet and does not
+	// count toward store.used.
 	staged bool
 }
 
@@ -636,7 +639,8 @@ func (p *Phone) mkdir(name string, c cred) error {
 	return nil
 }
 
-// procPath returns the elements of a path below /proc, or false for others.
+// procPath returns the elements of a path below /proc, or false for any other
+// path.
 func procPath(name string) ([]string, bool) {
 	if name == "/proc" {
 		return nil, true

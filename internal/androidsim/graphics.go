@@ -100,7 +100,7 @@ func buffersOf(v view, kb int64, api int) []gralloc {
 	return out
 }
 
-// rows returns the height of a buffer as wide as the screen.
+// rows returns the height in pixels of a buffer that is as wide as the screen.
 func (b gralloc) rows() int64 { return max(1, b.kb*1024/(1088*4)) }
 
 // writeBuffers lists the buffers that a process has allocated, like
@@ -130,7 +130,8 @@ func writeImported(b *strings.Builder, all []gralloc, totalKB int64) {
 }
 
 // gpuText returns the output of dumpsys gpu. Since Android 12 it lists memory
-// by process; before Android 10 it is empty. Many drivers do not count memory.
+// by process; before Android 10 it is empty. Many drivers do not report memory;
+// counted is false for them.
 func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 	var b strings.Builder
 	if !onlyMemory && api >= 29 {
@@ -164,7 +165,8 @@ func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 
 // surfaceFlingerText returns the buffers in dumpsys SurfaceFlinger: those of
 // the screen, which SurfaceFlinger allocates, and those of every window. Since
-// Android 12 it imports the latter from apps (BLASTBufferQueue).
+// Android 12, SurfaceFlinger imports the buffers of windows from apps
+// (BLASTBufferQueue).
 func surfaceFlingerText(vs []view, api int) string {
 	own := make([]gralloc, 3)
 	for i := range own {

@@ -95,9 +95,9 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 	server, up := c.phone.server(), c.phone.Uptime()
 	w.growing(up, up+maxWait)
 	// Only the log of the app says whether the dump was written: am is only
-	// notified that the app has finished (ActivityThread.handleDumpHeap). If it
-	// failed, the file is empty (art/runtime/hprof/hprof.cc, DumpToFile,
-	// FdFile::Erase) or truncated.
+	// notified that the app has finished (ActivityThread.handleDumpHeap). If
+	// the dump failed, the file is empty (art/runtime/hprof/hprof.cc,
+	// DumpToFile, FdFile::Erase) or truncated.
 	err := c.fillHeap(w, v, o)
 	if !o.native {
 		c.phone.logDump(v, w.name, w.length(), err)
@@ -125,7 +125,7 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 		now, ok := c.phone.find(v.pid)
 		switch {
 		case c.phone.server() != server:
-			// The server has died (frameworks/native, cmds/cmd/cmd.cpp).
+			// system_server has died (frameworks/native, cmds/cmd/cmd.cpp).
 			fmt.Fprintf(c.Errs, "cmd: Failure calling service activity: Broken pipe (32)\n")
 			return 224
 		case ok && now.start == v.start:
@@ -186,21 +186,22 @@ func nativeHeap(api int) string {
 	return head + "# adb shell stop\n# adb shell setprop libc.debug.malloc.options backtrace\n# adb shell start\n"
 }
 
-// The part of a heap that a dump contains: everything that leaks hold, and a
-// part of the rest.
+// Limits on the content of a dump, which consists of everything that leaks
+// retain and a part of the rest of the heap.
 const (
 	maxBallast = 4 << 20
 	// maxShown bounds the leaked bytes: no heap is larger (dalvik.vm.heapsize).
 	maxShown = 1 << 30
-	// leastShown is smaller than an empty Activity.
+	// leastShown is the smallest leak, in bytes, that a dump contains; it is
+	// smaller than an empty Activity.
 	leastShown = 16 << 10
 	// photo is the size in bytes of the arrays that leaked Activities hold.
 	photo = 256 << 10
 )
 
 // describe builds the heap of a process: an app with an Activity in front or
-// with its screens, and the leaked Activities, which dumpsys meminfo counts,
-// too. In the dump, the leaked Activities retain h.Leaked bytes.
+// with its screens, and the leaked Activities, which are included in the counts
+// of dumpsys meminfo. In the dump, the leaked Activities retain h.Leaked bytes.
 func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	heap := hproftest.Android(hproftest.Phone{
 		SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer,
@@ -279,12 +280,12 @@ func threadsOf(v view) int {
 }
 
 // leak builds destroyed Activities that a static list still holds. When the
-// leak grows, the existing ones do not change.
+// leak grows, the existing Activities do not change.
 func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field staticField, bytes int64) {
 	if bytes < leastShown {
 		return
 	}
-	// The last one holds the remainder.
+	// The last Activity holds the remainder.
 	const each = bytesPerActivity
 	screens := held.list(field)
 	for n := max(bytes/each, 1); n > 0; n-- {
@@ -318,7 +319,8 @@ func holdActivities(h *hproftest.Heap, classes map[string]*hproftest.Class, held
 // leaked.
 const leakedViews = leastScreenViews + 22
 
-// page builds an Activity that retains the given bytes, or the minimum.
+// page builds an Activity that retains the given number of bytes, or more if an
+// empty one already does.
 func page(h *hproftest.Heap, class *hproftest.Class, s hproftest.State, views int, bytes int64) hproftest.Activity {
 	mark := h.Len()
 	a := h.Activity(class.Name(), s)
@@ -355,7 +357,8 @@ func (w *fileWriter) growing(since, until time.Duration) {
 	w.node.since, w.node.until = since, until
 }
 
-// watchDump makes the file that w writes stop growing if its process ends.
+// watchDump stops the growth of w's file when the process that writes the dump
+// ends.
 func (p *Phone) watchDump(w *fileWriter, v view) {
 	if w.node == nil {
 		return

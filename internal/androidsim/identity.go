@@ -160,7 +160,8 @@ func getprop(c *call) int {
 	return 0
 }
 
-// pidof requires the full name of an app's process.
+// pidof implements the pidof command, which requires the full name of an app's
+// process.
 func pidof(c *call) int {
 	single := false
 	names, ok := c.Getopt("so:x", func(o byte, _ string) { single = single || o == 's' })

@@ -11,8 +11,8 @@ import (
 )
 
 // inputService is the first API level at which input is a command of the input
-// service (services/core InputShellCommand.java); before, it was a program
-// (cmds/input Input.java).
+// service (services/core InputShellCommand.java); before that, it was a
+// separate program (cmds/input Input.java).
 const inputService = 31
 
 // Durations of input events in device time (android.view.ViewConfiguration).
@@ -173,8 +173,9 @@ func (e *inputEvent) refuse() int {
 	return 0
 }
 
-// complain responds to invalid arguments: since API 31 the service throws an
-// exception (android.os.ShellCommand.exec); before, input prints its usage.
+// complain responds to invalid arguments: since API 31, the input service
+// throws an exception (android.os.ShellCommand.exec); before that, the input
+// program prints its usage.
 func (e *inputEvent) complain() int {
 	c := e.call
 	if c.phone.opt.API >= inputService {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Instrumentation is an installed package with tests for `am instrument`. They
-// run in the main process of the target, which Android stops before and after.
+// Instrumentation is an installed package with tests for `am instrument`. The
+// tests run in the main process of the target, which Android stops before and
+// after the run.
 type Instrumentation struct {
 	// Package is the package of the tests, such as com.shop.test; Runner is the
 	// class that runs them, by default androidx.test.runner.AndroidJUnitRunner.
@@ -15,7 +16,8 @@ type Instrumentation struct {
 	// Target is the package under test, one of Options.Apps.
 	Target string
 	// Models describe the memory of the process under test. They replace the
-	// models in its ProcessSpec, which simulate a user; nil keeps those.
+	// models in its ProcessSpec, which simulate a user. If Models is nil, the
+	// ProcessSpec applies.
 	Models []Model
 	// Orchestrated runs each test in its own process, like Android Test
 	// Orchestrator: nothing that a test leaks outlives it.
@@ -97,8 +99,8 @@ type testRun struct {
 	*Instrumentation
 	tests []Test
 	steps []testStep
-	// proc is the process under test, in the life instance; instance is 0 while
-	// the process is not running.
+	// proc is the process under test, and instance is the number of its current
+	// life; instance is 0 while the process is not running.
 	proc     *process
 	instance int
 	// current is the index of the running test, or -1.
@@ -189,9 +191,10 @@ func (p *Phone) mainProcess(pkg string) *process {
 
 // plan lists the steps of the run, which starts at the given time. The delay
 // comes before the first test and after each test that was not ignored
-// (androidx.test.internal.runner.listener.DelayInjector). By then the test has
-// been reported and its Activities are finished: AndroidJUnitRunner adds
-// InstrumentationResultPrinter and ActivityFinisherRunListener first.
+// (androidx.test.internal.runner.listener.DelayInjector). When the delay
+// begins, the test has been reported and its Activities are finished, because
+// AndroidJUnitRunner adds the listeners InstrumentationResultPrinter and
+// ActivityFinisherRunListener first.
 func (r *testRun) plan(at, delay time.Duration) {
 	add := func(kind stepKind, test int) { r.steps = append(r.steps, testStep{at, kind, test}) }
 	add(launchesProcess, 0)
@@ -273,8 +276,9 @@ func (p *Phone) forgetRuns() {
 	p.runs = slices.DeleteFunc(p.runs, func(r *testRun) bool { return r.over })
 }
 
-// noticeDeaths continues the runs whose process has died: an orchestrated run
-// with its next test, other runs with their end. The caller must hold the lock.
+// noticeDeaths handles the runs whose process has died: an orchestrated run
+// continues with its next test; any other run ends. The caller must hold the
+// lock.
 func (p *Phone) noticeDeaths(up time.Duration) {
 	for _, r := range slices.Clone(p.runs) {
 		if r.instance == 0 || r.proc.alive() && r.proc.instance == r.instance {

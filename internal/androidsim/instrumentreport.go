@@ -18,8 +18,8 @@ type bundle [][2]string
 // reportKind holds the prefixes of the lines of a report.
 type reportKind struct{ value, code, end string }
 
-// The kinds of reports. Only at the end of a run does the human-readable value
-// end with a newline.
+// The kinds of reports. The human-readable value ends with a newline only in
+// the report at the end of a run.
 var (
 	statusReport = reportKind{"INSTRUMENTATION_STATUS", "INSTRUMENTATION_STATUS_CODE", ""}
 	resultReport = reportKind{"INSTRUMENTATION_RESULT", "INSTRUMENTATION_CODE", "\n"}
@@ -63,7 +63,8 @@ func (t Test) report(n int) testReport {
 	return testReport{test: n, code: reportOK}
 }
 
-// frame returns the stack frame of the test.
+// frame formats the last lines of the test's stack trace, starting with the
+// frame of the test method.
 func (t Test) frame() string {
 	class := t.class()
 	file := class[strings.LastIndexByte(class, '.')+1:]

@@ -21,7 +21,7 @@ type logLine struct {
 	instance int
 }
 
-// life is a life of a Java process, whose collections are logged.
+// life is one life of a Java process; the garbage collections in it are logged.
 type life struct {
 	proc *process
 	view view
@@ -200,7 +200,7 @@ func (p *Phone) log(from time.Time) []logLine {
 			until = l.proc.died
 		}
 		age := until - l.view.start
-		// Entries logged before the process ended are not later than this age.
+		// Beyond this age, the process logs nothing.
 		out = p.collections(out, l.view, age-now.Sub(from), age)
 	}
 	out = slices.DeleteFunc(out,

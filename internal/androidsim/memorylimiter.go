@@ -8,9 +8,9 @@ import (
 )
 
 // MemoryLimiter holds the limits in MB on the anonymous memory and the swap of
-// an app's process: half a minute after the two together exceed the sum of
-// their limits, the phone kills the process. Visible applies to processes that
-// the user sees, NotVisible to those in the background.
+// an app's process. Half a minute after memory and swap together exceed the sum
+// of both limits, the phone kills the process. Visible applies to processes
+// that the user sees, NotVisible to those in the background.
 type MemoryLimiter struct {
 	Visible, VisibleSwap       int
 	NotVisible, NotVisibleSwap int
@@ -23,8 +23,8 @@ type MemoryLimiter struct {
 const (
 	memoryLimiterAPI = 37
 	// limiterPeriod is the time between two checks of a process; limiterDelay
-	// is the time between exceeding the limit and the kill, meant for a
-	// profiler (MemoryLimiter.java, KILL_DELAY_MS).
+	// is the time between exceeding the limit and the kill, in which a profiler
+	// can run (MemoryLimiter.java, KILL_DELAY_MS).
 	limiterPeriod = 5 * time.Second
 	limiterDelay  = 30 * time.Second
 )

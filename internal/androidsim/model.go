@@ -38,8 +38,8 @@ const (
 )
 
 // Model is one component of the memory of a process. The models of a process
-// add up. Time counts from the start of the life and does not pass while the
-// process is frozen.
+// add up. The time of a model counts from the start of the process and does not
+// pass while the process is frozen.
 type Model struct {
 	add     func(*levels, moment)
 	crashAt time.Duration
@@ -57,7 +57,8 @@ type moment struct {
 	stream uint64
 }
 
-// levels is the sum of models, in MB of 1024*1024 bytes.
+// levels is the sum of the models of a process; memory is in MB of 1024*1024
+// bytes.
 type levels struct {
 	mb      [numDimensions]float64
 	threads int
@@ -123,12 +124,13 @@ func WarmUp(mb float64, tau time.Duration) Model {
 	}}
 }
 
-// GCSawtooth fills the Java heap and collects it: ramps of about amplitude MB
-// and about period long. Both vary from ramp to ramp: the amplitude by 20 %,
-// the time of the collection by 30 % of the period. SIGUSR1 ends a ramp early.
+// GCSawtooth fills the Java heap and collects it: each ramp is about amplitude
+// MB high and about period long. The height varies by 20 %, and the time of the
+// collection by 30 % of the period. SIGUSR1 ends a ramp early.
 func GCSawtooth(amplitude float64, period time.Duration) Model {
 	p := float64(max(period, time.Millisecond))
-	// bound returns the start of ramp k; the jitter never changes their order.
+	// bound returns the start of ramp k; the jitter never changes the order of
+	// the ramps.
 	bound := func(stream uint64, k int64) float64 {
 		return (float64(k) + 0.6*(uniform(stream, 3*k)-0.5)) * p
 	}
@@ -266,7 +268,8 @@ func Noise(sigmaMB, rho float64) Model {
 
 // Swap moves a fraction of the anonymous memory to zram, linearly over the
 // given time, starting at the age at: Pss falls, SwapPss grows, their sum does
-// not change. If there are several, the largest applies.
+// not change. If a process has several Swap models, the largest fraction
+// applies.
 func Swap(fraction float64, at, over time.Duration) Model {
 	return Model{add: func(l *levels, now moment) {
 		ramp := math.Min(1, math.Max(0, float64(now.age-at)/float64(max(over, 1))))
@@ -280,7 +283,8 @@ func Crash(at, downFor time.Duration) Model {
 	return Model{crashAt: at, downFor: downFor, crashes: true}
 }
 
-// evaluate adds up the models of a process for one life.
+// evaluate adds up the models of a process at the given age in one of its
+// lives.
 func evaluate(models []Model, stream uint64, age, gc time.Duration) levels {
 	var l levels
 	for i, m := range models {
@@ -302,5 +306,6 @@ func evaluate(models []Model, stream uint64, age, gc time.Duration) levels {
 	return l
 }
 
-// maxMB keeps kB and pages in range, whatever a model returns: 1 TB.
+// maxMB is 1 TB, which keeps the numbers of kB and pages in range, whatever a
+// model returns.
 const maxMB = 1 << 20

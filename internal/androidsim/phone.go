@@ -48,15 +48,17 @@ type Options struct {
 	// SmapsRollup specifies whether the kernel provides /proc/PID/smaps_rollup;
 	// nil means that it does since Android 10.
 	SmapsRollup *bool
-	// DumpsysTime is the device time of one dumpsys; 0 means one second.
+	// DumpsysTime is the duration of one dumpsys in device time; 0 means one
+	// second.
 	DumpsysTime time.Duration
 	// Uptime is the phone's uptime when New returns; 0 means one hour.
 	Uptime time.Duration
 	// ClockSkew is how far the phone's wall clock is ahead of the host's clock.
 	ClockSkew time.Duration
 	// DumpHeap writes the content of an `am dumpheap` file; if nil, the file
-	// contains a heap with the Java leak of the process. After an error the
-	// file is empty (before Android 6: truncated), and am reports success.
+	// contains a heap with the Java leak of the process. If DumpHeap returns an
+	// error, the file is empty (before Android 6: truncated), but am reports
+	// success.
 	DumpHeap func(w io.Writer, h Heap) error
 	Apps     []App
 	// Instrumentations are the tests that `am instrument` can run.
@@ -112,7 +114,7 @@ type Phone struct {
 	dumps []dumping
 	runs  []*testRun
 	// exits records the ends of apps' processes. lines and lives make up the
-	// log of this boot since cleared.
+	// log of this boot since the time cleared.
 	exits   []androidtext.Exit
 	lines   []logLine
 	lives   []life

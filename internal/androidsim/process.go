@@ -19,9 +19,9 @@ type App struct {
 	Debuggable, LargeHeap bool
 	Processes             []ProcessSpec
 	// Screens are the Activities that `am start` opens; the launcher icon opens
-	// the first. They belong to the process with the name of the package. A
-	// process that starts by itself shows none. Without screens, each process
-	// always has one Activity in front.
+	// the first. The screens belong to the process with the name of the
+	// package. A process that starts by itself shows no screen. Without
+	// screens, each process always has one Activity in front.
 	Screens []Screen
 }
 
@@ -33,7 +33,7 @@ type ProcessSpec struct {
 	// StartAfter is the time from New or Reboot to its first start.
 	StartAfter time.Duration
 	// CrashAfter is the age at which the process dies in every life; 0 means
-	// never. Less than a second counts as a second.
+	// never. Values below one second are raised to one second.
 	CrashAfter time.Duration
 	// RestartAfter is how long the process stays down after CrashAfter or a
 	// signal ended it; 0 means until it is started explicitly.
@@ -48,7 +48,8 @@ type ProcessSpec struct {
 	// Files is the number of open file descriptors that are not leaked; 0 means
 	// 96.
 	Files int
-	// Bits32 makes the process a 32-bit one on a phone that supports both.
+	// Bits32 makes it a 32-bit process on a phone that supports both 32 and 64
+	// bits.
 	Bits32 bool
 	// DumpBytes is the minimum size of the process's heap dumps in bytes;
 	// generated arrays fill them up. 0 means the size of the heap.
@@ -141,13 +142,14 @@ type view struct {
 	idle bool
 	held []LeakedActivities
 	// screens lists the screens of the process, or is nil; stack is their
-	// state. A hidden process has no Activity of its own.
+	// state. hidden means that the process has no Activity other than the
+	// screens.
 	screens []Screen
 	stack   stack
 	hidden  bool
 }
 
-// pkg returns the package name that file names contain.
+// pkg returns the package of the process, or its name if it belongs to no app.
 func (v view) pkg() string {
 	if v.app != nil {
 		return v.app.Package

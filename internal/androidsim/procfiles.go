@@ -238,7 +238,7 @@ var globalFiles = map[string]func(*Phone) string{
 	},
 }
 
-// bootID returns a random UUID of each boot (drivers/char/random.c,
+// bootID returns the random UUID of the current boot (drivers/char/random.c,
 // proc_do_uuid).
 func (p *Phone) bootID() string {
 	p.mu.Lock()

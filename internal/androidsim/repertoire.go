@@ -21,12 +21,12 @@ const (
 )
 
 // Fault is a possible fault, for tests that choose at random. Start may be
-// called at any time, again after the end, and during other faults; it does not
-// block. end may be called repeatedly. Soon afterwards the phone is in its
-// original state, except for processes that have died: those of apps that were
-// running at the start run again, in a new life. A fault that happens once,
-// such as a cut line, may be over before end is called. An adb server recovers
-// in about a second.
+// called at any time, even during other faults or again after the fault has
+// ended; it does not block. end may be called repeatedly. Soon after end is
+// called, the phone is in its original state, except for processes that have
+// died: app processes that were running when the fault started run again, in a
+// new life. A fault that happens once, such as a cut line, may be over before
+// end is called. An adb server recovers in about a second.
 type Fault struct {
 	// Name is unique and human-readable.
 	Name   string

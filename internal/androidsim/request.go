@@ -40,12 +40,10 @@ type Request struct {
 func (p *Phone) OnRequest(f func(Request)) (end func()) { return p.hold(&fault{asked: f}) }
 
 // AtRequest starts a fault once, at the n-th request from now on, counting from
-// 1. counts selects the requests that count; nil selects all except
-// ReadRequest. The fault already affects the n-th request. hit reports whether
-// that request was made; end also ends the fault. This way a test can unplug
-// the phone at each step of an operation:
-//
-//	hit, end := phone.AtRequest(n, nil, line.Unplug)
+// 1. counts selects the requests to count; nil selects all except ReadRequest.
+// The fault already affects the n-th request. hit reports whether that request
+// was made; end also ends the fault. This way a test can unplug the phone at
+// each step of an operation:
 func (p *Phone) AtRequest(n int, counts func(Request) bool, start func() (end func())) (hit func() bool, end func()) {
 	var (
 		mu          sync.Mutex
@@ -115,5 +113,5 @@ func (r *pull) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer for Phone.Open.
+// Close implements io.Closer for the file that Phone.Open returns.
 func (r *pull) Close() error { return nil }

@@ -9,8 +9,9 @@ import (
 // staticField identifies a static field of one of the app's classes.
 type staticField struct{ class, name string }
 
-// holders holds the classes of an app's Activities and of their holders, and
-// the lists in their static fields.
+// holders contains, for one heap dump, the classes of an app's Activities and
+// of the objects that hold them, and the lists in the static fields of these
+// classes.
 type holders struct {
 	heap    *hproftest.Heap
 	classes map[string]*hproftest.Class
@@ -112,9 +113,9 @@ func (v view) heldBytes() int64 {
 	return sum
 }
 
-// dumpScreens adds the instances of screens to a heap: the open ones, the
-// leaked ones, those that a delayed task holds, and, if no garbage was
-// collected first, those that nothing holds.
+// dumpScreens adds the instances of screens to a heap: open instances, leaked
+// instances, instances that a delayed task holds, and, unless garbage was
+// collected before the dump, unreachable instances.
 func (v view) dumpScreens(h *hproftest.Heap, held *holders, collected bool) {
 	instance := func(n int, s hproftest.State) hproftest.Activity {
 		screen := v.screens[n]

@@ -18,15 +18,16 @@ type Screen struct {
 	// HeldBy names the list; if empty, it is ScreenTracker.sScreens.
 	Leaks  bool
 	HeldBy string
-	// Lingers is how long a Message in the queue of the main thread, a delayed
-	// task, holds a destroyed instance. Then the instance is garbage.
+	// Lingers is how long a delayed task (a Message in the queue of the main
+	// thread) holds a destroyed instance. After this time, the instance is
+	// garbage.
 	Lingers time.Duration
 	// Views is the number of views of an instance, at least 3; 0 means 40.
 	Views int
 	// JavaKB is the Java memory that each opening retains: in the leaked
-	// instance if Leaks is set (0 means 2 MB), otherwise as pages in a static
-	// list of its class. NativeKB and Threads are the native memory and the
-	// threads that each opening leaks.
+	// instance if Leaks is set (0 means 2 MB), otherwise in a static list of
+	// its class. NativeKB and Threads are the native memory and the threads
+	// that each opening leaks.
 	JavaKB, NativeKB int64
 	Threads          int
 	// Crashes makes the app die of a Java exception in onCreate. ANR makes
@@ -168,7 +169,8 @@ func (s stack) lingering(at time.Duration) (out []int) {
 }
 
 // garbage returns the instances that nothing holds and that no collection has
-// freed: neither the one forced at the given time nor one of the app itself.
+// freed: neither the collection forced at the given time nor one that the app
+// runs by itself.
 func (s stack) garbage(at, forced time.Duration) (out []int) {
 	for _, c := range s.closed {
 		if c.until <= at && c.until > forced && at-c.until < collectionInterval {
@@ -216,11 +218,13 @@ func (v view) addScreens(l *levels) {
 	l.mb[NativeHeap] = min(l.mb[NativeHeap]+native/1024, maxMB)
 }
 
-// counts holds the counts in dumpsys meminfo and gfxinfo.
+// counts holds the numbers of Activities, ViewRootImpls and views in dumpsys
+// meminfo and gfxinfo.
 type counts struct{ activities, roots, views int }
 
-// counts adds up what the process shows, holds and leaks. Only instances that
-// are not destroyed have a window and therefore a ViewRootImpl.
+// counts returns the object counts of the process, including leaked Activities
+// and their views. Only instances that are not destroyed have a window and
+// therefore a ViewRootImpl.
 func (v view) counts(m memory) counts {
 	c := counts{
 		activities: v.activities() + m.leakedActivities, roots: v.activities(),
@@ -387,7 +391,7 @@ func keyOf(text string) string {
 	}
 }
 
-// press applies a key. An app that does not respond does not handle it.
+// press applies a key. An app that does not respond does not handle the key.
 func (p *Phone) press(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,12 +16,8 @@ import (
 // Shell runs one command line like the shell of the phone. An empty command
 // line runs the lines of stdin, with a prompt. Shell returns when everything
 // that the command started has ended, including background jobs, because adbd
-// waits for their output. It returns adbd.NoExit for a command that lost its
-// adbd, and where a fault requires it.
-//
-// stdin is read by a goroutine that starts with the first read of a command and
-// ends with the input, so the owner of stdin must end the input after Shell has
-// returned.
+// waits for their output. It returns adbd.NoExit if adbd ended before the
+// command did, or if a fault suppresses the exit status.
 func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
 	born, uid := p.session.Load(), p.shellUID()
 	if !p.answers(Request{CommandRequest, command, 0}) {
@@ -120,7 +116,7 @@ func (s system) Start(ctx context.Context, leader ksh.Process) (context.Context,
 	return ctx, s.phone.entry(t)
 }
 
-// entry returns a task for the shell.
+// entry returns a task of the process table in the form that the shell uses.
 func (p *Phone) entry(t *task) ksh.Process {
 	return ksh.Process{
 		PID: t.pid, Group: t.group, Parent: t.parent, UID: t.uid, Cancel: t.cancel, End: func() { p.endTask(t) },
@@ -175,7 +171,7 @@ func (p *Phone) programTable() map[string]program {
 		out[name] = program{run: p.program(run)}
 	}
 	if p.opt.API < 23 {
-		// These are the programs of toolbox where they differ from toybox.
+		// These programs of toolbox differ from those of toybox.
 		out["ls"], out["md5"] = program{run: p.program(oldLS)}, program{run: ksh.Programs()["md5sum"]}
 	}
 	for name, since := range map[string]int{
@@ -191,7 +187,7 @@ func (p *Phone) tool(name string) (ksh.Program, bool) {
 	t, ok := p.programs[name]
 	switch {
 	case !ok || t.since > p.opt.API || name == "su" && !p.opt.SU,
-		// At first, only debuggable builds included it
+		// At first, only debuggable builds included showmap
 		// (system/extras/showmap/Android.mk).
 		name == "showmap" && p.opt.API < showmapEverywhere && p.opt.BuildType == "user" && !p.opt.Root:
 		return nil, false

@@ -20,8 +20,8 @@ type DumpsysOptions struct {
 	Args    []string
 }
 
-// ParseDumpsys parses the arguments of dumpsys. If one is invalid, problem is
-// the message that dumpsys prints to standard error.
+// ParseDumpsys parses the arguments of dumpsys. If an argument is invalid,
+// problem is the message that dumpsys prints to standard error.
 func ParseDumpsys(api int, args []string) (o DumpsysOptions, problem string) {
 	o.Timeout = 10 * time.Second
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {

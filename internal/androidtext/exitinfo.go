@@ -154,7 +154,8 @@ func debugSize(bytes int64) string {
 }
 
 // BadActivityCommand returns the response of `dumpsys activity` to an unknown
-// command. Since Android 7, the shell command of the service rejects it first.
+// command. Since Android 7, the service's shell command rejects the unknown
+// command first.
 func BadActivityCommand(api int, word string) string {
 	first := ""
 	if api >= 24 {

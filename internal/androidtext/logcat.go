@@ -57,15 +57,15 @@ type LogQuery struct {
 	// Dump makes logcat exit after the existing entries; Clear removes them;
 	// Sizes prints LogSizes instead.
 	Dump, Clear, Sizes bool
-	// Newest bounds the number of existing entries that are printed, Most the
-	// number of all printed entries; a negative value means unlimited. From is
-	// the time of the oldest entry to print.
+	// Newest bounds the number of existing entries that are printed, and Most
+	// bounds the total number of printed entries; a negative value means
+	// unlimited. From is the time of the oldest entry to print.
 	Newest, Most int
 	From         time.Time
 	PID          int
 	Pattern      *regexp.Regexp
 	// Silent (-s) hides tags without a rule; Least is the lowest visible
-	// priority by tag, with "*" for all others.
+	// priority by tag, with "*" for all other tags.
 	Silent bool
 	Least  map[string]byte
 }
