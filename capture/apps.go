@@ -10,16 +10,16 @@ import (
 )
 
 // RunningApps returns the packages of running user-installed apps (not system
-// apps), sorted, at most limit of them, and their total number. It is for users
-// who do not know the name of their app's process; FindProcesses finds the
-// processes that match a pattern.
+// apps) in sorted order, at most limit of them, and the total number of such
+// packages. The list helps users who do not know the name of their app's
+// process; FindProcesses finds the processes that match a pattern.
 func RunningApps(ctx context.Context, dev Device, limit int) (packages []string, total int, err error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, listTimeout, m.Join([]shell.Part{
 		{"installed", "pm list packages -3 2>/dev/null </dev/null"},
 		// toybox lists all processes only with -A; toolbox (before Android 8)
-		// interprets -A as a name, and lists all processes without it. Both
-		// print the process name last.
+		// interprets -A as a name, and lists all processes without it. The
+		// process name is always the last column.
 		{"running", "ps -A 2>/dev/null; ps 2>/dev/null"},
 	}))
 	if err != nil {

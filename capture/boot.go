@@ -14,8 +14,8 @@ import (
 // Pulse is the smallest set of values that shows whether a device responds and
 // whether it rebooted.
 type Pulse struct {
-	// Up, Boot and UID have the same meaning as in Facts; they change across a
-	// reboot.
+	// Up, Boot and UID have the same meaning as in Facts; a reboot can change
+	// each of them.
 	Up   time.Duration
 	Boot string
 	UID  int

@@ -27,9 +27,9 @@ type Device interface {
 	Push(ctx context.Context, r io.Reader, remote string, mode fs.FileMode) error
 }
 
-// ErrDevice means that a device did not respond to a request: it is gone, or
-// its response was not read completely. The error does not mean that anything
-// is wrong with a process.
+// ErrDevice means that a device did not respond to a request, or that its
+// response was not read completely. The error does not mean that anything is
+// wrong with a process.
 var ErrDevice = shell.ErrDevice
 
 // ErrNoAnswer means that a process does not respond to dumpsys, or blocks a

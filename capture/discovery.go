@@ -18,8 +18,8 @@ import (
 // listTimeout is the maximum real time for listing the processes of a device.
 const listTimeout = 10 * time.Second
 
-// systemServer is the name of the process that runs dumpsys meminfo, at the
-// cost of its own CPU time.
+// systemServer is the name of the process that executes dumpsys meminfo and
+// spends CPU time on it.
 const systemServer = "system_server"
 
 // Found is the result of one scan of a device's processes.
@@ -81,8 +81,8 @@ func lookFor(ctx context.Context, dev Device, m shell.Marker, command string) (m
 type processFiles struct{ stat, status, commandLine []byte }
 
 // uuidFile is a file that yields a new random UUID each time it is read
-// (proc(5)). No process can have that UUID in its name; a name that contains
-// other UUIDs changes the number of UUIDs, which is detected.
+// (proc(5)). No process can have this new UUID in its name. If a name contains
+// another UUID, splitFiles detects that the number of UUIDs is wrong.
 const uuidFile = "/proc/sys/kernel/random/uuid"
 
 // processesPerCat is the maximum number of processes whose files one cat reads:
@@ -90,9 +90,9 @@ const uuidFile = "/proc/sys/kernel/random/uuid"
 const processesPerCat = 100
 
 // findCommand returns a command that finds the processes whose command line
-// contains one of the wanted strings, and prints their files. grep -l reads all
-// command lines in one process, and one cat reads the files of a hundred
-// matching processes, with a UUID after each file: starting one program takes
+// contains one of the wanted strings, and prints their files. A single grep -l
+// reads all command lines, and each cat prints the files of up to a hundred
+// matching processes, with a UUID after each file. Starting one program takes
 // milliseconds on a phone, so starting a thousand would take seconds.
 func findCommand(m shell.Marker, patterns []Pattern) string {
 	return fmt.Sprintf("u=%s; a=; n=0; t=0; %s; for f in $(%s); do p=${f%%/cmdline}; a=\"$a $p/stat $u $p/status $u "+
@@ -102,8 +102,8 @@ func findCommand(m shell.Marker, patterns []Pattern) string {
 		uuidFile, m.Echo("files"), hits(patterns), processesPerCat, m.Echo("total"), m.Echo("end"))
 }
 
-// hits returns the command that lists the paths of the command lines that
-// contain one of the wanted strings.
+// hits returns the command that prints the paths of those /proc/PID/cmdline
+// files that contain one of the wanted strings.
 func hits(patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("grep -l -s -F -e " + systemServer)
@@ -114,12 +114,12 @@ func hits(patterns []Pattern) string {
 	return b.String()
 }
 
-// uuidLine is the form of a UUID with its line end.
+// uuidLine is the format of a UUID on its own line; x is a hexadecimal digit.
 const uuidLine = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx\n"
 
 // uuids returns the positions of the UUIDs in text. It searches for line ends
-// and checks what precedes them: a regular expression took as long as the rest
-// of the search for processes.
+// and checks whether a UUID precedes each one. A regular expression took as
+// long as the rest of the search for processes.
 func uuids(text []byte) (at []int) {
 	for end := 0; ; end++ {
 		next := bytes.IndexByte(text[end:], '\n')
@@ -167,8 +167,8 @@ func splitFiles(text, total []byte) ([]processFiles, bool) {
 }
 
 // identityLabel is the suffix of the label for a process's stat and status.
-// They are kept separate from the command line, which the process controls and
-// which could contain the files of another process.
+// These two files have their own label because the process controls its command
+// line, which could contain text that looks like the files of another process.
 const identityLabel = ".id"
 
 // findEachCommand is like findCommand, but starts separate programs for each
@@ -217,7 +217,8 @@ func collect(files []processFiles, patterns []Pattern) Found {
 	return found
 }
 
-// candidateProcess is a process that matches a pattern, and its parent.
+// candidateProcess is a process whose command line contains a wanted string;
+// parent is the pid of its parent.
 type candidateProcess struct {
 	Process
 	parent int

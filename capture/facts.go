@@ -25,8 +25,8 @@ type Facts struct {
 	// BuildType is user, userdebug or eng.
 	BuildType string
 	// ABI is the preferred ABI, such as arm64-v8a; Fingerprint identifies the
-	// Android build; Emulator reports an emulator. Unknown values are "" and
-	// false.
+	// Android build. Emulator reports whether the device is an emulator.
+	// Unknown values are "" and false.
 	ABI, Fingerprint string
 	Emulator         bool
 	// HeapLimit is the maximum size of an app's Java heap, in bytes

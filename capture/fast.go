@@ -78,9 +78,9 @@ func NewFast(dev Device) *Fast {
 
 // fastPattern selects the lines of stat, status, smaps_rollup and smaps that a
 // round needs. The third branch matches the end of a stat line whose comm
-// contains a line break. The fourth matches the line of /proc/uptime, which is
-// the last file of every grep. Only this line proves that the output is
-// complete: a phone whose adbd loses the exit status reports 0 even for
+// contains a line break. The fourth branch matches the line of /proc/uptime,
+// which is the last file of every grep. Only this line proves that the output
+// is complete: a phone whose adbd loses the exit status reports 0 even for
 // truncated output.
 const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^[0-9.]+ [0-9.]+$`
 
@@ -144,9 +144,10 @@ func wrappedReads(targets []Target, grep string) []string {
 
 // Read makes one round over the targets. If the round exceeds its deadline
 // (real time), one of the processes may be blocking it, because its memory map
-// is locked. Each process is then read alone: those that do not respond fail
-// with ErrNoAnswer, and the others are still read. Read returns an error if the
-// device did not respond; an error of one process is in its reading.
+// is locked. After such a timeout, each process is read alone: those that do
+// not respond fail with ErrNoAnswer, and the others are still read. Read
+// returns an error if the device did not respond; an error that affects a
+// single process is in the Reading of that process.
 func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
 	round, err := f.round(ctx, targets, systemServer, deadline)
 	if err == nil {
@@ -219,8 +220,9 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	return round, nil
 }
 
-// ends returns the number of end lines in complete output: one from the main
-// grep, and one more if any target is read through run-as or su.
+// ends returns the number of end lines (lines of /proc/uptime) that complete
+// output contains: one from the main grep, and one more if any target is read
+// through run-as or su.
 func ends(targets []Target) int {
 	for _, t := range targets {
 		if !t.Level.Prefix.IsZero() {
@@ -260,8 +262,8 @@ func (f *Fast) sort(out []byte) (ends int) {
 	return ends
 }
 
-// fileNames are the names of the files that a round may request. They serve as
-// map keys, so that no new string is allocated.
+// fileNames are the names of the files that a round may request. These strings
+// serve as map keys, so that no new string is allocated.
 var fileNames = [...]string{"stat", "status", "smaps_rollup", "smaps"}
 
 // splitName splits "123/stat:TEXT" and "/proc/123/stat:TEXT".

@@ -30,9 +30,10 @@ type Headroom struct {
 	// Files is the number of open file descriptors, and FileLimit is its soft
 	// limit.
 	Files, FileLimit known.Int
-	// Threads is the number of threads, ThreadLimit the lowest known limit, and
-	// ThreadLimitBy its name. Other processes count against each of these
-	// limits too, so it may be reached earlier.
+	// Threads is the number of threads. ThreadLimit is the lowest known limit
+	// on threads, and ThreadLimitBy is the name of that limit. The threads of
+	// other processes count against these limits too, so a limit may be reached
+	// earlier.
 	Threads, ThreadLimit known.Int
 	ThreadLimitBy        string
 	// Virtual is the used address space in bytes, and VirtualLimit is the size
@@ -48,8 +49,8 @@ type Headroom struct {
 	// Android recommends for its RAM.
 	Anonymous, AnonymousLimit known.Int
 	AnonymousAssumed          bool
-	// GrowthLimit and HeapSize are the device's two maximum sizes of a Java
-	// heap in bytes: for most apps, and for those with android:largeHeap. See
+	// GrowthLimit is the device's maximum size of the Java heap of most apps,
+	// in bytes; HeapSize is the maximum for apps with android:largeHeap. See
 	// HeapLimit.
 	GrowthLimit, HeapSize known.Int
 	largeHeap             dumpsys.Answer
@@ -101,8 +102,9 @@ func inBytes(kb known.Int) known.Int {
 // Headrooms reads the headroom of processes of one device, in one shell round
 // trip for all of them (before Android 7: in one round trip for as many as fit
 // on a command line). A reading with new processes takes one more round trip
-// for constant values: the word size and kind of heap of these processes and,
-// the first time, the limits of the device. It is not safe for concurrent use.
+// for constant values: the word size of these processes, whether their apps
+// have a large heap and, the first time, the limits of the device. It is not
+// safe for concurrent use.
 type Headrooms struct {
 	dev   Device
 	facts Facts
@@ -152,7 +154,8 @@ const (
 )
 
 // Read reads the headroom of the targets, in their order. It returns an error
-// if the device did not respond; the error of one process is in its Headroom.
+// if the device did not respond; an error that affects a single process is in
+// the Headroom of that process.
 func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, error) {
 	var out []Headroom
 	flags := map[string][]byte{}
@@ -189,7 +192,7 @@ func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	return n
 }
 
-// readSome is like Read, for as many targets as fit on one command line. flags
+// readSome is like Read, but the targets must fit on one command line. flags
 // holds the responses of the package service, which is called once per package.
 func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[string][]byte) ([]Headroom, error) {
 	m := shell.NewMarker()
@@ -238,8 +241,8 @@ const limiterPattern = `|^(RssAnon|VmSwap):|^-?[0-9]+$`
 
 // command returns the command line of one reading. One grep reads the files of
 // all processes. Open files are counted by a shell glob, which starts no
-// process and runs under the uid of the process's level. Since Linux 6.2 any
-// user can read the number of open files with stat (fs/proc/fd.c,
+// process and runs under the uid that the process's Level uses. Since Linux 6.2
+// any user can read the number of open files with stat (fs/proc/fd.c,
 // proc_fd_getattr); Android before 6 has no stat.
 func (h *Headrooms) command(targets []Target) []shell.Part {
 	var files, sizes strings.Builder
@@ -280,15 +283,16 @@ func (h *Headrooms) command(targets []Target) []shell.Part {
 
 func fdLabel(i int) string { return "fd" + strconv.Itoa(i) }
 
-// headroomRound is the sorted output of one reading.
+// headroomRound is the output of one reading, sorted by process and file.
 type headroomRound struct {
 	files map[file][]byte
-	// open holds the number of descriptors that a glob matched, and size the
-	// number that stat reports, both by pid.
+	// open maps a pid to the number of descriptors that a glob matched, and
+	// size maps a pid to the number that stat reports.
 	open, size map[int]int64
-	// said holds what the tools printed instead of a value, by pid.
+	// said maps a pid to the first error message of grep about that process.
 	said map[int]string
-	// refused is what the tools printed instead of a list of open files.
+	// refused is the first output of a glob that is not a list of open files,
+	// such as an error message.
 	refused string
 }
 
@@ -364,7 +368,8 @@ func procPath(path []byte) (pid int, rest []byte, ok bool) {
 	return int(n), rest, ok && found && err == nil
 }
 
-// read sets the values that describe what the process uses.
+// read sets the number of threads and of open files, the address space and the
+// anonymous memory that the process uses.
 func (r headroomRound) read(h *Headroom) {
 	if _, h.Err = (&Fast{files: r.files}).identify(h.Target); h.Err != nil {
 		return
@@ -416,7 +421,7 @@ func (h *Headrooms) readTraits(ctx context.Context, rooms []Headroom, r headroom
 		if _, ok := h.known[room.Process]; ok || room.Err != nil {
 			continue
 		}
-		// These values were already read when the process was identified.
+		// The error is always nil here: identify has already parsed this text.
 		stat, _ := procfs.ParseStat(r.files[file{room.PID, "stat"}])
 		fresh = append(fresh, newProcess{room.Process, stat.PPID})
 	}
@@ -430,8 +435,8 @@ func (h *Headrooms) readTraits(ctx context.Context, rooms []Headroom, r headroom
 	return err
 }
 
-// readSomeTraits is like readTraits, for as many processes as fit on one
-// command line; it returns the remaining processes.
+// readSomeTraits is like readTraits, but reads only as many processes as fit on
+// one command line and returns the remaining ones.
 func (h *Headrooms) readSomeTraits(ctx context.Context, fresh []newProcess, flags map[string][]byte) (rest []newProcess,
 	err error) {
 	some := h.most(len(fresh), func(n int) []shell.Part { return h.traitParts(fresh[:n], flags) })
@@ -514,8 +519,8 @@ func (h *Headrooms) traitParts(fresh []newProcess, flags map[string][]byte) []sh
 	return slices.Concat(parts, h.limiterParts(), late)
 }
 
-// firstOf returns the index of the first process that belongs to the same
-// package as n.
+// firstOf returns the index of the first process in fresh that belongs to the
+// same package as n.
 func firstOf(fresh []newProcess, n newProcess) int {
 	return slices.IndexFunc(fresh, func(other newProcess) bool { return other.Package() == n.Package() })
 }
@@ -634,10 +639,10 @@ func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own traits) {
 
 const (
 	gigabyte = 1 << 30
-	// spaceUnder64 is the address space of a 32-bit process under a 64-bit
-	// kernel, spaceUnder32 under a 32-bit kernel (TASK_SIZE_32 of arch/arm64;
-	// TASK_SIZE of arch/arm with the split that Android's kernels use; both
-	// minus a few pages or megabytes).
+	// spaceUnder64 and spaceUnder32 are the sizes of the address space of a
+	// 32-bit process under a 64-bit kernel and under a 32-bit kernel, in bytes
+	// (TASK_SIZE_32 of arch/arm64; TASK_SIZE of arch/arm with the split that
+	// Android's kernels use; both minus a few pages or megabytes).
 	spaceUnder64 = 4 * gigabyte
 	spaceUnder32 = 3 * gigabyte
 )
