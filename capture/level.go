@@ -111,7 +111,8 @@ type Levels struct {
 	dev   Device
 	facts Facts
 	known map[levelKey]Probe
-	// unsure holds inconclusive probes, which are repeated after some lookups.
+	// unsure holds inconclusive probes, which are repeated after retryAfter
+	// lookups.
 	unsure map[Process]provisional
 	su     superuser
 }
@@ -126,15 +127,15 @@ type superuser struct {
 }
 
 // provisional is a probe that is used for a limited number of further lookups;
-// left is how many of them remain.
+// left is the number of lookups that remain.
 type provisional struct {
 	probe Probe
 	left  int
 }
 
 const (
-	// retryAfter is the number of lookups after which an unclear answer is
-	// probed again: about ten minutes.
+	// retryAfter is the number of lookups after which an inconclusive probe is
+	// repeated. That many lookups take about ten minutes.
 	retryAfter = 20
 	// maxUnsure is the maximum number of inconclusive probes that are kept:
 	// there may be many short-lived processes.
@@ -144,7 +145,8 @@ const (
 	suTimeout = 10 * time.Second
 )
 
-// levelKey identifies the processes of one device that get the same result.
+// levelKey identifies the processes of one device that share one conclusive
+// probe.
 type levelKey struct {
 	pkg      string
 	user     int
@@ -156,8 +158,8 @@ func NewLevels(dev Device, facts Facts) *Levels {
 	return &Levels{dev: dev, facts: facts, known: map[levelKey]Probe{}, unsure: map[Process]provisional{}}
 }
 
-// Forget drops the results about the process, after a reading at its level
-// failed.
+// Forget discards the probes of a process. The caller uses it when a reading at
+// the process's level failed.
 func (l *Levels) Forget(p Process) {
 	delete(l.known, keyOf(p))
 	delete(l.unsure, p)
@@ -168,8 +170,9 @@ func keyOf(p Process) levelKey {
 }
 
 // Probe finds the best source for a process, by trying the sources. It returns
-// an error if the device did not respond. If the process died meanwhile, it
-// returns Dumpsys with unclear findings; probe the process again.
+// an error if the device did not respond. If the process dies during the probe,
+// Probe returns the source Dumpsys with unclear findings; probe the process
+// again.
 func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
 	probes, err := l.ProbeAll(ctx, []Process{p})
 	if err != nil {
@@ -178,7 +181,7 @@ func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
 	return probes[0], nil
 }
 
-// ProbeAll is like Probe, for several processes in few round trips.
+// ProbeAll is like Probe, but probes several processes in few round trips.
 func (l *Levels) ProbeAll(ctx context.Context, ps []Process) ([]Probe, error) {
 	out := make([]Probe, len(ps))
 	rest := make([]int, len(ps))
@@ -198,9 +201,9 @@ func (l *Levels) ProbeAll(ctx context.Context, ps []Process) ([]Probe, error) {
 	return out, nil
 }
 
-// recall returns the known results, and splits the remaining processes: one
-// process of each package is probed first, because its result usually holds for
-// the whole package.
+// recall stores the known probes in out and splits the remaining processes.
+// asked contains one process of each package, because the result usually
+// applies to the whole package; later contains the others.
 func (l *Levels) recall(ps []Process, rest []int, out []Probe) (asked, later []int) {
 	first := map[levelKey]bool{}
 	for _, i := range rest {
@@ -271,7 +274,8 @@ func (l *Levels) candidates(p Process) [ways]candidate {
 	}
 }
 
-// probe tries the sources for the given processes, one after the other.
+// probe tries the sources one after the other, each on all processes for which
+// no better source was available.
 func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Probe) error {
 	asked = slices.Clone(asked)
 	for _, i := range asked {
@@ -306,8 +310,8 @@ func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Pro
 }
 
 // trySU tests, once per device, whether su works, using both ways to call it.
-// It does not repeat the test, because each call may show the user a prompt,
-// over the app that is being tested.
+// It does not repeat the test, because each call of su may show the user a
+// prompt on top of the app that is being tested.
 func (l *Levels) trySU(ctx context.Context) error {
 	if l.su.asked {
 		return nil
@@ -345,15 +349,16 @@ func (l *Levels) trySU(ctx context.Context) error {
 	return nil
 }
 
-// trial is one way to read one process of a list.
+// trial is one attempt to read a process from one source; index is the position
+// of the process in the caller's list.
 type trial struct {
 	index int
 	Process
 	candidate
 }
 
-// trialsPerTrip returns the maximum number of processes read by one command,
-// because one smaps may take a second.
+// trialsPerTrip returns the maximum number of processes that one command reads.
+// Reading one smaps may take a second.
 func trialsPerTrip(file string) int {
 	if file == "smaps" {
 		return 5
@@ -402,8 +407,9 @@ func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]ProbeResult, err
 }
 
 // try reads each process of a batch once. It returns an error only if the
-// connection is dead or the caller's context is done. If there is no response
-// in time, one process may be blocking the others, so each is read alone.
+// connection is dead or the caller's context is done. If the device does not
+// respond in time, one process may be blocking the others, so each process is
+// then read alone.
 func (l *Levels) try(ctx context.Context, batch []trial) ([]ProbeResult, error) {
 	m := shell.NewMarker()
 	var parts []shell.Part

@@ -18,16 +18,16 @@ const memoryLimiterAPI = 37
 // limiter is what the device reports about its memory limiter.
 type limiter struct {
 	dumpsys.MemoryLimiter
-	// answered is false if there was no response; limits are then assumed, if
-	// any.
+	// answered is false if the device's limits could not be read; the limits
+	// for its RAM from memoryLimits are then assumed.
 	answered bool
 	said     string
 }
 
 // memoryLimits are the limits that Android recommends, by the RAM of the
-// device, in MB (source.android.com/docs/core/perf/memory-limiter). The entry
-// that applies is the one with the most RAM that the device reaches
-// (MemoryLimiter.java, getConfiguration); devices with less RAM than the first
+// device, in MB (source.android.com/docs/core/perf/memory-limiter). The last
+// entry whose ram does not exceed the RAM of the device applies
+// (MemoryLimiter.java, getConfiguration). Devices with less RAM than the first
 // entry have no limit.
 var memoryLimits = []struct{ ram, visible, visibleSwap, notVisible, notVisibleSwap int64 }{
 	{3200, 2048, 1024, 1024, 1024},
@@ -37,8 +37,8 @@ var memoryLimits = []struct{ ram, visible, visibleSwap, notVisible, notVisibleSw
 	{14336, 10240, 5120, 5120, 5120},
 }
 
-// limiterParts returns the commands that read the limits of the device. They go
-// through system_server, which may hang.
+// limiterParts returns the commands that read the limits of the device. These
+// commands call system_server, which may hang.
 func (h *Headrooms) limiterParts() []shell.Part {
 	if h.asked || h.facts.API < memoryLimiterAPI {
 		return nil
@@ -94,8 +94,8 @@ func anonymousOf(s procfs.Status) known.Int {
 	return known.Of(anon.N + swap.N)
 }
 
-// firstAppUID is the first uid of apps; others are exempt
-// (Process.FIRST_APPLICATION_UID).
+// firstAppUID is the first uid of apps (Process.FIRST_APPLICATION_UID);
+// processes with a lower uid are exempt from the limits.
 const firstAppUID = 10000
 
 // exempt is the suffix of a reason for a process that has no limit, as opposed
@@ -148,9 +148,10 @@ func (h *Headrooms) anonymousLimit(room *Headroom, oomScoreAdj known.Int) {
 
 const (
 	// perceptibleAdj is the lowest oom_score_adj of foreground services, which
-	// the memory limiter does not count as visible; cachedAdj is the lowest of
-	// cached processes, whose swap is not limited (services/core
-	// am/psc/ProcessList.java and MemoryLimiter.java, initializeMemoryLimits).
+	// the memory limiter does not count as visible; cachedAdj is the lowest
+	// oom_score_adj of cached processes, whose swap is not limited
+	// (services/core am/psc/ProcessList.java and MemoryLimiter.java,
+	// initializeMemoryLimits).
 	perceptibleAdj = 200
 	cachedAdj      = 900
 )

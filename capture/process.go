@@ -7,7 +7,8 @@ import (
 )
 
 // Process is one life of a process of an app. Name and user identify the
-// process, pid and start time the life: a pid alone may be reused.
+// process. Pid and start time identify the life; the pid alone would not,
+// because it may be reused.
 type Process struct {
 	Name string
 	// User is the Android user, 0 for the owner.
@@ -18,13 +19,13 @@ type Process struct {
 	// /proc/PID/stat.
 	Start uint64
 	// Twin numbers processes of one user and name that run at the same time: 0
-	// is the first process, 2 the second. FindProcesses always sets it to 0;
-	// the caller numbers the processes.
+	// is the first process, 2 the second. FindProcesses always sets Twin to 0;
+	// its caller numbers the processes.
 	Twin int
 }
 
-// twinSign separates the number of a twin in its key. No process name contains
-// it.
+// twinSign separates the name from the number in the key of a twin. Process
+// names do not contain this character.
 const twinSign = '#'
 
 // perUser is AID_USER_OFFSET, the width of one Android user's range of uids
@@ -43,7 +44,7 @@ func (p Process) Isolated() bool {
 // (AID_APP_START); lower uids belong to the system.
 func (p Process) Installed() bool { return p.UID%perUser >= 10000 }
 
-// Key identifies a process, and stays the same when the process is restarted.
+// Key identifies a process. A restart of the process does not change its key.
 type Key struct {
 	User int
 	Name string

@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// input is one input of the state machine.
+// input is the type of an input of the state machine. The values are bits, so
+// that a row can accept several types.
 type input uint8
 
 const (
@@ -19,9 +20,9 @@ const (
 	onReading = onSample | onBreakdown
 )
 
-// row is one transition of the state machine: from, to, input and condition.
-// holds evaluates the condition and returns the reason in words; it changes
-// only the kind and the evidence of a leak.
+// row is one transition of the state machine: its two states, the inputs that
+// can cause it, and its condition. holds evaluates the condition and returns
+// the reason in words. It may also set the kind and the evidence of a leak.
 type row struct {
 	rule     string
 	from, to State
@@ -29,15 +30,15 @@ type row struct {
 	holds    func(*articleMachine) (because string, ok bool)
 }
 
-// The rules whose rows have a side effect.
+// The rules for which leave resets additional data.
 const (
 	ruleSpike   = "5.4 spike"
 	ruleTimeOut = "5.5 time-out"
 )
 
 // articleTable is the state machine of policy "article". The rows of a state
-// are evaluated in this order, at most one transition per input. A timeout
-// takes precedence over all evidence (8.2: "whatever the state at that
+// are evaluated in this order, and each input causes at most one transition. A
+// timeout takes precedence over all evidence (8.2: "whatever the state at that
 // moment"), and the end of a suspicion takes precedence over its promotion.
 var articleTable = []row{
 	{ruleSpike, Normal, Leaking, onSample, (*articleMachine).spikes},
@@ -66,14 +67,15 @@ func always(because string) func(*articleMachine) (string, bool) {
 	return func(*articleMachine) (string, bool) { return because, true }
 }
 
-// look is the state that the article's machine keeps between inputs.
+// look is the data that the machine of policy "article" keeps between inputs.
 type look struct {
 	// line is the fit of the latest window. rising counts the latest
 	// consecutive significant windows; fading counts the latest consecutive
 	// insignificant ones.
 	line           trend.Line
 	rising, fading int
-	// suspected is when SUSPICIOUS last began; level is the total at that time.
+	// suspected is when SUSPICIOUS last began; level is the total memory in
+	// bytes at that time.
 	suspected known.Duration
 	level     float64
 	// fresh counts the breakdowns since CONFIRMING began.
@@ -87,9 +89,9 @@ type look struct {
 	gpuSince float64
 	gpuDue   bool
 	// event reports whether this leak is reported without a diagnosis; pending
-	// reports whether a diagnosis was requested.
+	// reports whether a requested diagnosis has not finished yet.
 	event, pending bool
-	// unconfirmed reports whether CONFIRMING ended for lack of breakdowns.
+	// unconfirmed reports whether CONFIRMING timed out for lack of breakdowns.
 	unconfirmed bool
 }
 
@@ -98,7 +100,7 @@ type spike struct {
 	holds, known        bool
 }
 
-// observe evaluates the series once per sample.
+// observe updates the spike and the trend after each sample.
 func (d *articleMachine) observe() {
 	d.observeSpike()
 	if d.state == Normal || d.state == Suspicious {
@@ -180,8 +182,8 @@ func (d *articleMachine) confirmationExpired() (string, bool) {
 	return "not confirmed within " + minutesText(d.a.confirmingMax) + ": " + d.refusalText(), true
 }
 
-// floorRoom is the number of floors that fit on the stack, enough for 160
-// minutes with the article's segments. More floors cost an allocation.
+// floorRoom is space on the stack for the floors of 160 minutes, with the
+// article's segments. More floors cost an allocation.
 type floorRoom [32]trend.Floor
 
 // currentFloors appends to dst the floors of the complete segments since
@@ -272,7 +274,8 @@ func (d *articleMachine) enterLeaking() string {
 	return ""
 }
 
-// leave clears what the next state must collect again (6.4: two new windows).
+// leave clears the data that the next state must collect again (6.4: two new
+// windows).
 func (d *articleMachine) leave(r *row) {
 	l := &d.look
 	l.rising, l.fading = 0, 0

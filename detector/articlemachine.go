@@ -43,10 +43,11 @@ func newArticleMachine(p Policy) *articleMachine {
 }
 
 // addSample records a reading of the fast channel and returns the resulting
-// transitions. It ignores a sample that is not newer than the previous one, or
-// of 0 bytes (no living process has that little), and counts it in the warnings
-// of the verdict. Samples that arrive faster than [Demand] requests shorten the
-// window, which is a number of samples.
+// transitions. It ignores a sample of 0 bytes (a living process uses more) and
+// a sample that is not newer than the previous one. A warning in the verdict
+// states the number of ignored readings. The window is a fixed number of
+// samples, so samples that arrive faster than [Demand] requests make it
+// shorter.
 func (d *articleMachine) addSample(s Sample) []Transition {
 	if s.Bytes <= 0 || !d.accept(s.At, &d.lastSample) {
 		d.ignored++
@@ -59,9 +60,9 @@ func (d *articleMachine) addSample(s Sample) []Transition {
 }
 
 // addBreakdown records a reading of dumpsys meminfo and returns the resulting
-// transitions. It ignores a breakdown that is not newer than the previous one,
-// and counts it in the warnings of the verdict. Breakdowns and samples may
-// overtake each other.
+// transitions. It ignores a breakdown that is not newer than the previous one;
+// a warning in the verdict states the number of ignored readings. A breakdown
+// may be older than a sample that was added before it, and vice versa.
 func (d *articleMachine) addBreakdown(b Breakdown) []Transition {
 	if !d.accept(b.At, &d.lastBreakdown) {
 		d.ignored++
@@ -88,9 +89,10 @@ func (d *articleMachine) diagnosisFinished(at time.Duration) []Transition {
 	return d.step(onDiagnosis)
 }
 
-// restart records that at time at the process was replaced by a new one, or the
-// device's clock started again. It resets everything but the worst state, its
-// times and the cooldown.
+// restart records that the process was replaced by a new one at the given time,
+// or that the device's clock was reset. It resets everything except the worst
+// state, the times at which SUSPICIOUS and LEAKING were first reached, and the
+// cooldown.
 func (d *articleMachine) restart(at time.Duration) []Transition {
 	d.restarts++
 	if d.diagnosed.Known && d.diagnosed.N > at {
@@ -104,12 +106,12 @@ func (d *articleMachine) restart(at time.Duration) []Transition {
 	return d.step(onRestart)
 }
 
-// gap records that the device was not watched until at. No conclusion crosses a
-// gap: the windows are emptied as after a restart and suspicion starts over. A
-// leak that was found stays found.
+// gap records that the device was not watched between the last sample and at.
+// No conclusion crosses a gap: the windows are emptied as after a restart and
+// suspicion starts over. A leak that was found stays found.
 func (d *articleMachine) gap(at time.Duration) []Transition {
-	// A clock that goes backwards means a restart, not a gap. A breakdown may
-	// have overtaken the sample that ends the gap, and still counts.
+	// A clock that goes backwards means a restart, not a gap. A breakdown that
+	// was added before the gap may be newer than the sample that ends it.
 	if d.lastSample.Known && at <= d.lastSample.N {
 		at = d.now
 	}
@@ -119,7 +121,8 @@ func (d *articleMachine) gap(at time.Duration) []Transition {
 	return d.step(onGap)
 }
 
-// endSeries ends the series. From then on, inputs from before at are ignored.
+// endSeries empties the windows and starts a new series at the given time.
+// Readings with an earlier timestamp are ignored from then on.
 func (d *articleMachine) endSeries(at time.Duration) {
 	d.history.close(&d.a, d.series, d.look)
 	d.series.reset()
@@ -149,7 +152,8 @@ func (d *articleMachine) demand() Demand {
 	return Demand{Interval: d.policy.NormalInterval}
 }
 
-// accept reports whether a reading at a time is new, and records the time.
+// accept reports whether a reading at the given time belongs to this series and
+// is newer than the last one of its type. If so, it records the time.
 func (d *articleMachine) accept(at time.Duration, last *known.Duration) bool {
 	if at < 0 || at < d.epoch || last.Known && at <= last.N {
 		return false
@@ -164,8 +168,8 @@ func (d *articleMachine) inCooldown() bool {
 	return d.diagnosed.Known && d.now-d.diagnosed.N < d.policy.Cooldown
 }
 
-// step takes the first row of the table whose state and input match and whose
-// condition holds.
+// step performs the transition of the first row of the table whose state and
+// input match and whose condition holds.
 func (d *articleMachine) step(in input) []Transition {
 	for i := range articleTable {
 		row := &articleTable[i]

@@ -13,8 +13,8 @@ type articleRules struct {
 	// minPoints is the minimum number of points of a regression (8.1). In
 	// CONFIRMING, three points are enough for a dimension (8.2).
 	minPoints int
-	// highWindow and lowWindow are the numbers of samples and breakdowns that
-	// are kept (4.3, 8.3).
+	// highWindow is the number of samples that are kept; lowWindow is the
+	// number of breakdowns that are kept (4.3, 8.3).
 	highWindow, lowWindow int
 	// segment is the length of one floor; minSegments is the minimum number of
 	// floors (5.3).
@@ -29,15 +29,16 @@ type articleRules struct {
 	extraSpacing    time.Duration
 	// minGrowth is the minimum growth since SUSPICIOUS began, in bytes (5.5).
 	minGrowth int64
-	// A spike is higher than spikePct percent of the floor and higher than
-	// spikeMin bytes (5.4).
+	// A spike exceeds the floor by more than spikePct percent of the floor and
+	// by more than spikeMin bytes (5.4).
 	spikePct float64
 	spikeMin int64
-	// spikeMinPoints is the minimum number of samples in one segment for a
-	// floor with which a spike can be compared. The article states no number.
-	// With fewer samples, every launch is a spike.
+	// spikeMinPoints is the minimum number of samples from which the floor for
+	// spikes is computed. The article states no number. With fewer samples,
+	// every launch would be a spike.
 	spikeMinPoints int
-	// flatT is the t below which memory counts as not rising (5.4, GPU path).
+	// flatT is the value of t below which memory is considered not to rise
+	// (5.4, GPU path).
 	flatT float64
 }
 

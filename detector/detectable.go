@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// The rates of the leaks that are tried are between slowestTried and
-	// fastestTried, in MB/h. rateStep is the factor between two adjacent rates.
+	// The search tries leaks with rates between slowestTried and fastestTried,
+	// in MB/h. rateStep is the factor between two adjacent rates.
 	slowestTried, fastestTried, rateStep = 1.0, 1 << 15, 1.1892071150027210667 // the fourth root of 2
-	// fasterFound is the number of adjacent rates, starting with the slowest,
-	// that must be found, because whether a leak is found does not depend on
-	// its rate alone.
+	// fasterFound is the number of adjacent rates, starting with the reported
+	// one, at which a leak must be found. One rate is not enough, because
+	// whether a leak is found does not depend on its rate alone.
 	fasterFound = 3
 	// detectableSafety is a factor: a leak that is this many times as fast as
 	// the slowest leak found in this run is found in 95 of 100 other runs,
 	// whose noise differs. Calibrated.
 	detectableSafety = 1.15
-	// A late leak begins latelyTime before the end.
+	// latelyTime is the time between the beginning of a late leak and the end
+	// of the stretch.
 	latelyTime = time.Hour
 )
 
@@ -28,9 +29,10 @@ const (
 // window. All of these leaks must be found.
 var onsetParts = [...]float64{0, 0.05, 0.1}
 
-// setDetectable computes the slowest leaks that would have been detected in the
-// judged levels, by adding leaks to them. The result accounts for steps and
-// plateaus in the levels, which a formula for noise does not.
+// setDetectable computes the rates of the slowest leaks that would have been
+// detected: of a leak during the whole window, and of a late leak. It adds
+// leaks to the judged levels and judges them again. Unlike a formula for noise,
+// this accounts for steps and plateaus in the levels.
 func (m *robustMachine) setDetectable(j *judgement, aligned bool) {
 	j.detectable, j.lately = math.Inf(1), math.Inf(1)
 	if !j.known || j.leading != totalTrack {
@@ -80,8 +82,9 @@ func withoutLine(y []float64) []float64 {
 	return out
 }
 
-// detectableCache is the detection limit that was computed last. It must be
-// computed again after each floor.
+// detectableCache is the detection limit that was computed last. It is valid
+// until the next floor is added or the stretch, the number of processes or the
+// gate changes.
 type detectableCache struct {
 	at, stretches, family int
 	gate                  Gate
@@ -140,7 +143,8 @@ func (m *robustMachine) partsUntil(t *track, to int, w detectableWindow) []detec
 }
 
 // finds reports whether a leak of the given rate in MB/h would have been found
-// in the part. The leak begins at the given time; 0 means before the start.
+// in the part. The leak begins at the time from, or with the part if from is
+// earlier.
 func (w *detectableWindow) finds(f *finding, rate float64, from time.Duration, family float64) bool {
 	n := len(w.levels)
 	if n == 0 {
@@ -174,9 +178,10 @@ func (w *detectableWindow) finds(f *finding, rate float64, from time.Duration, f
 	return true
 }
 
-// slowestFound returns the slowest rate in MB/h such that it and the next
-// faster rates, fasterFound in all, are found. It searches in steps from a
-// guess. The result is infinite if even the fastest rate is not found.
+// slowestFound returns the lowest rate in MB/h that starts a sequence of
+// fasterFound adjacent rates at which a leak is found. It searches in steps,
+// starting with a guess. The result is infinite if even the fastest rate is not
+// found.
 func slowestFound(guess float64, found func(float64) bool) float64 {
 	steps := int(math.Round(math.Log(fastestTried/slowestTried) / math.Log(rateStep)))
 	rate := func(i int) float64 { return slowestTried * math.Pow(rateStep, float64(i)) }

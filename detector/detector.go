@@ -20,7 +20,8 @@ type Detector struct {
 	mustSee float64
 }
 
-// machine is the interface of a policy. Its methods are those of [Detector].
+// machine is the interface of a policy. Its methods correspond to those of
+// [Detector].
 type machine interface {
 	addSample(Sample) []Transition
 	addBreakdown(Breakdown) []Transition
@@ -56,16 +57,17 @@ func New(p Policy) *Detector {
 }
 
 // AddSample records a reading of the fast channel and returns the resulting
-// transitions. It ignores a sample that is not newer than the previous one, or
-// of 0 bytes (no living process has that little), and counts it in the warnings
-// of the verdict. Policy "article" keeps a number of samples, so samples that
-// arrive faster than [Demand] requests shorten its window.
+// transitions. It ignores a sample of 0 bytes (a living process uses more) and
+// a sample that is not newer than the previous one. A warning in the verdict
+// states the number of ignored readings. The window of policy "article" is a
+// fixed number of samples, so samples that arrive faster than [Demand] requests
+// make it shorter.
 func (d *Detector) AddSample(s Sample) []Transition { return d.machine.addSample(s) }
 
 // AddBreakdown records a reading of dumpsys meminfo and returns the resulting
-// transitions. It ignores a breakdown that is not newer than the previous one,
-// and counts it in the warnings of the verdict. Breakdowns and samples may
-// overtake each other.
+// transitions. It ignores a breakdown that is not newer than the previous one;
+// a warning in the verdict states the number of ignored readings. A breakdown
+// may be older than a sample that was added before it, and vice versa.
 func (d *Detector) AddBreakdown(b Breakdown) []Transition { return d.machine.addBreakdown(b) }
 
 // DiagnosisFinished records that the diagnosis requested by [Demand], or any
@@ -74,36 +76,39 @@ func (d *Detector) DiagnosisFinished(at time.Duration) []Transition {
 	return d.machine.diagnosisFinished(at)
 }
 
-// Restart records that at time at the process was replaced by a new one, or the
-// device's clock started again. It resets everything but the worst state, its
-// times, the verdict on what has ended, and the cooldown.
+// Restart records that the process was replaced by a new one at the given time,
+// or that the device's clock was reset. It resets everything except the worst
+// state, the times at which SUSPICIOUS and LEAKING were first reached, the
+// verdict on earlier lives, and the cooldown.
 func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.restart(at) }
 
-// Gap records that the process was not watched until at. In policy "article" no
-// conclusion crosses a gap: its windows are emptied as after a restart and
-// suspicion starts over, but a leak that was found stays found. Policy "robust"
-// does the same for a gap longer than [Policy.MaxGap]: after a short one the
-// process still has the same memory.
+// Gap records that the process was not watched between the last sample and at.
+// In policy "article" no conclusion crosses a gap: its windows are emptied as
+// after a restart and suspicion starts over, but a leak that was found stays
+// found. In policy "robust" the same applies only to a gap longer than
+// [Policy.MaxGap], because after a short gap the process still has the same
+// memory.
 func (d *Detector) Gap(at time.Duration) []Transition { return d.machine.gap(at) }
 
-// ChangeQuantity records that samples taken at or after at measure another
-// quantity (Pss, RssAnon), which is not compared with any earlier sample.
+// ChangeQuantity records that the samples measure another quantity since the
+// given time, such as RssAnon instead of Pss. They are not compared with
+// earlier samples.
 func (d *Detector) ChangeQuantity(at time.Duration) []Transition { return d.machine.change(at) }
 
 // AddMark records a mark on the time axis. Policy "article" ignores it.
 func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 
 // AddCollected records the level of the process once a forced garbage
-// collection has settled. The level must be a sample that was added before.
-// With at least 12 such levels, the levels after collections are judged. A mark
-// "gc" is instead followed by a mean over a minute; the level here is that of
-// one point in time, so even loops of half a minute each have a level. Policy
+// collection has settled. The level must be a sample that was added before. If
+// there are at least 12 such levels, they are judged. After a mark "gc", the
+// level is a mean over one minute instead. AddCollected adds the level at one
+// point in time, so that even each loop of half a minute has a level. Policy
 // "article" ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
-// AddDeath records why the life that was last seen at the given time on the
-// device's clock ended. It may be called before or after the Restart that
-// follows. Policy "article" ignores it.
+// AddDeath records the cause of death of the life that was last seen at the
+// given time on the device's clock. It may be called before or after the
+// Restart that follows. Policy "article" ignores it.
 func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) }
 
 // EndWorkload records that the workload ended. What happens later is not
@@ -120,8 +125,8 @@ func (d *Detector) SetQuantity(q Quantity) { d.machine.measure(q) }
 func (d *Detector) SetMustSee(rate float64) { d.mustSee = rate }
 
 // SetFamilySize sets the number of processes, including this one, that are
-// judged together. They share the allowed probability of a false alarm. The
-// default is 1.
+// judged together. The allowed probability of a false alarm is divided among
+// these processes. The default is 1.
 func (d *Detector) SetFamilySize(processes int) { d.machine.setFamilySize(max(1, processes)) }
 
 // SetCoverage sets how long the process was watched and how much of that time
@@ -136,8 +141,8 @@ func (d *Detector) OnLook(f func(Look)) { d.machine.onLook(f) }
 // diagnosis.
 func (d *Detector) Demand() Demand { return d.machine.demand() }
 
-// Verdict returns the present verdict. Its gate is the one that applies if the
-// run ends now.
+// Verdict returns the present verdict. The gate is the one that would apply if
+// the run ended now.
 func (d *Detector) Verdict() Verdict {
 	v := d.machine.verdict()
 	if d.policy.Revision != policyRevision {
@@ -158,10 +163,10 @@ func (d *Detector) Verdict() Verdict {
 }
 
 // CompareTo returns the verdict on the difference between this process and the
-// same process of base runs that were judged by the same policy. It compares
-// floors, aligned by loops where both runs have loops, and otherwise by the
-// time since their series began. Several base runs show how much runs of one
-// build differ. No detector is changed.
+// same process in base runs that were judged by the same policy. It compares
+// floors. They are aligned by loop if both runs have loops, and otherwise by
+// the time since the beginning of the series. Several base runs show how much
+// runs of one build differ. No detector is changed.
 func (d *Detector) CompareTo(bases ...*Detector) (Verdict, error) {
 	head, ok := d.machine.(*robustMachine)
 	if !ok {

@@ -13,6 +13,6 @@
 //
 // The package does no I/O, starts no goroutine, reads no clock and logs
 // nothing. The same inputs produce the same verdict, so a recorded run can be
-// judged again. A Detector holds one process and is not safe for concurrent
+// judged again. A Detector judges one process and is not safe for concurrent
 // use.
 package detector

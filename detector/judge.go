@@ -13,8 +13,8 @@ import (
 // confidence is the confidence level of the interval of a rate.
 const confidence = 0.95
 
-// history is what a verdict needs from stretches of the run that are no longer
-// in the windows. A stretch is the time between two restarts or gaps.
+// history is the data that a verdict needs but the windows no longer contain. A
+// stretch is the time between two restarts or gaps.
 type history struct {
 	// floor is the P25 of the first segment of this stretch.
 	floor      float64
@@ -52,7 +52,8 @@ func (h *history) sample(a *articleRules, s *series) {
 	}
 }
 
-// raise adds to the stored floor the driver memory that was first read later.
+// raise adds delta bytes to the stored floor: the driver memory that was first
+// read after the floor was computed.
 func (h *history) raise(delta float64) { h.floor += delta }
 
 // longEnough reports whether this stretch could have reached LEAKING.

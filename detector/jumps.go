@@ -15,21 +15,22 @@ type jumps struct {
 	// above it.
 	floor, limit float64
 	known        bool
-	// slot and bin are the positions for which floor and limit were computed.
+	// slot is the slot for which floor was computed; bin is the slot for which
+	// limit was computed, divided by jumpRhythm.
 	slot, bin int
-	// settled counts the jumps for which it is known whether they stayed;
-	// levels are the floors before each jump.
+	// settled is the number of jumps for which Stayed is known. levels are the
+	// floors before each jump, in MB.
 	settled int
 	levels  []float64
 }
 
 const (
-	// leastJump is the size of the smallest reported jump in MB. Article 5.4
-	// uses 200 MB and half of the floor, but a constant part of memory must not
-	// change the verdict.
+	// leastJump is the size of the smallest reported jump in MB. Section 5.4 of
+	// the article also requires half of the floor. This is not required here,
+	// because a constant part of memory must not change the verdict.
 	leastJump = 150.0
-	// jumpSigmas is how many standard deviations of the last hour a jump must
-	// be above the floor, so that noise is not reported.
+	// jumpSigmas is the minimum height of a jump in standard deviations of the
+	// noise of the last hour, so that noise is not reported.
 	jumpSigmas = 6.0
 	// A jump has stayed if at least half of its height remains after jumpStays.
 	jumpStays = 30 * time.Minute
@@ -81,8 +82,8 @@ func (j *jumps) add(m *robustMachine, at time.Duration, bytes float64) (Transiti
 }
 
 // rising reports whether a value at the given time may still belong to the
-// latest jump: for 10 min, twice the time until the level after a jump becomes
-// the floor.
+// latest jump. This is so for 10 min, which is twice the time until the level
+// after a jump becomes the floor.
 func (j *jumps) rising(at time.Duration) bool {
 	return len(j.list) > j.settled && at-j.list[len(j.list)-1].At < 2*firstBin*slotTime
 }
@@ -129,9 +130,9 @@ func (j *jumps) update(m *robustMachine, t *track) {
 	j.limit = max(leastJump, jumpSigmas*normalMAD/math.Sqrt2*middle(values[:n])*(1+10/float64(n)))
 }
 
-// lasting returns the index of the largest jump of this stretch of which at
-// least half remains, or -1. Jumps are not added up, because memory that
-// oscillates jumps in each period.
+// lasting returns the index of the largest jump in this stretch that still has
+// at least half of its height, or -1. Jumps are not added up, because memory
+// that oscillates jumps in each period.
 func (j *jumps) lasting(m *robustMachine) int {
 	best := -1
 	if !j.known {

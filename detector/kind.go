@@ -16,7 +16,7 @@ type rise struct {
 // rises holds the lines of all dimensions.
 type rises [NumDimensions]rise
 
-// any reports whether at least one dimension rises, TOTAL included (5.5).
+// any reports whether at least one dimension, including TOTAL, rises (5.5).
 func (r rises) any() bool {
 	return slices.ContainsFunc(r[:], func(v rise) bool { return v.significant })
 }
@@ -42,9 +42,9 @@ func kindOf(d Dimension) LeakKind {
 }
 
 // kind returns the kind of leak with the reason in words. The dimension with
-// more than half of all significant growth determines the kind. The chart of
-// 5.6 uses the largest t, but even a quiet stack that grows by 1 MB can have
-// the largest t.
+// more than half of all significant growth determines the kind. The chart in
+// 5.6 selects the dimension with the largest t, but even a stack that grows by
+// 1 MB can have the largest t if it has little noise.
 func (r rises) kind() (LeakKind, string) {
 	source, share, count := r.source()
 	if count == 0 {
@@ -61,8 +61,9 @@ func (r rises) kind() (LeakKind, string) {
 	return kindOf(source), text
 }
 
-// source returns the largest of the significant dimensions that can decide,
-// with its share of their growth. count is the number of these dimensions.
+// source returns the dimension that grows most of the significant dimensions
+// that can decide, with its share of their growth. count is the number of these
+// dimensions.
 func (r rises) source() (source Dimension, share float64, count int) {
 	var sum float64
 	for i, v := range r {

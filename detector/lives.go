@@ -20,11 +20,13 @@ const (
 	// UnknownCause means that the cause is unknown.
 	UnknownCause Cause = iota
 	// OutOfMemory is an OutOfMemoryError, or a kill because the process itself
-	// used too much memory: by Android's memory limiter, or as an anomaly.
+	// used too much memory (by Android's memory limiter or because of a memory
+	// anomaly).
 	OutOfMemory
 	// LowMemory is a kill because the device ran low on memory (lmkd).
 	LowMemory
-	// Crash is an exception or a fatal signal, NotResponding an ANR.
+	// Crash is an uncaught exception or a fatal signal. NotResponding is an
+	// ANR.
 	Crash
 	NotResponding
 	// Killed is any other kill by the system, a user or a test.
@@ -57,12 +59,14 @@ type lives struct {
 	// stored in list.
 	count, levels int
 	causes        [Rebooted + 1]int
-	// early holds causes that were reported before the restart that followed.
+	// early holds the causes of deaths that were reported before the restart
+	// that followed the death.
 	early []Cause
 	// longest is the longest life that ended.
 	longest time.Duration
-	// expected is the relapse that these lives predict. changed reports whether
-	// the lives have changed since expected was computed.
+	// expected describes the next death because of memory, as predicted from
+	// these lives. changed reports whether the lives have changed since
+	// expected was computed.
 	expected relapse
 	changed  bool
 }
@@ -70,7 +74,7 @@ type lives struct {
 // pastLife is one life that ended.
 type pastLife struct {
 	// began is the time of its first sample on the device's clock; length is
-	// the time it was watched.
+	// how long the life was watched.
 	began, length time.Duration
 	cause         Cause
 	// explained reports whether a cause was reported, even if that cause is
@@ -87,7 +91,8 @@ type pastLife struct {
 }
 
 const (
-	// maxLives and maxLifeLevels bound how many of the latest lives are kept.
+	// Of the latest lives, at most maxLives with at most maxLifeLevels levels
+	// in total are kept.
 	maxLives, maxLifeLevels = 64, 3000
 	// maxEarly bounds the number of causes that await a restart.
 	maxEarly = 16
@@ -100,30 +105,31 @@ const (
 	// lifeSkip is the fraction of each life that counts as its launch, at most
 	// lifeLaunch minutes.
 	lifeSkip, lifeLaunch = 0.1, 15
-	// For lives of lateLife minutes and more, the part after lateSkip is judged
-	// as well; for lives of longLife minutes and more, only that part is
-	// judged.
+	// lateSkip is a fraction of each life. If the lives last at least lateLife
+	// minutes, the part after this fraction is judged as well; if they last at
+	// least longLife minutes, only that part is judged.
 	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
-	// latePace is the minimum pace of a later part, and warmPace the minimum
-	// pace of lives that warm up. Both must be reached with 95 % certainty.
+	// latePace is the minimum pace of the part after lateSkip, and warmPace is
+	// the minimum pace of lives that warm up. Both must be reached with 95 %
+	// certainty.
 	latePace, warmPace = 0.7, 0.8
 	// lifePace is the minimum rate of the second half of the lives relative to
 	// the first half, because a warm-up slows down. The test for slowing down
-	// is set so that a fraction lifeCertainty of all leaks passes it; if there
-	// are many quiet lives, this requires more than lifePace.
+	// is set so that a fraction lifeCertainty of all leaks passes. If there are
+	// many lives with little noise, the test requires more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
 	// lifeBegin is the minimum length, in minutes, of the beginning of a life
 	// that is compared with the whole life.
 	lifeBegin = 3
-	// A quiet life that is outlives times as long as the others is evidence
-	// that the others were only warming up.
+	// A life without growth that is at least outlives times as long as the
+	// others is evidence that the others were only warming up.
 	outlives = 3
 	// leastMemoryDeaths deaths because of memory prove a leak. A single
-	// OutOfMemoryError may be caused by one large picture.
+	// OutOfMemoryError may be caused by one large image.
 	leastMemoryDeaths = 3
 )
 
-// lifeOf returns the life that ends now.
+// lifeOf returns the present life as if it ended now.
 func (m *robustMachine) lifeOf() (pastLife, bool) {
 	t := m.tracks[totalTrack]
 	n := min(m.axis.closed/lifeSlots, lifeLevels)
@@ -146,8 +152,8 @@ func (m *robustMachine) lifeOf() (pastLife, bool) {
 	return x, true
 }
 
-// minute returns the level of a minute of the stretch in MB, NaN if unknown.
-// Values that are no longer in the ring are taken from the floors.
+// minute returns the level in MB during minute i of the stretch; it is NaN if
+// unknown. Values that are no longer in the ring are taken from the floors.
 func (m *robustMachine) minute(t *track, i int) float64 {
 	from := i * lifeSlots
 	if m.axis.closed-from <= ringSlots {
@@ -188,9 +194,10 @@ func (l *lives) end(m *robustMachine) {
 	}
 }
 
-// death records the cause of a death. If the present life began before that
-// time, its restart is still to come; otherwise the cause belongs to the life
-// that ended at that time, if it was ever sampled.
+// death records the cause of a death. If the present life began before the
+// death, the death is its own, and its restart is still to come. Otherwise the
+// death belongs to an earlier life, which is in the list if it was ever
+// sampled.
 func (m *robustMachine) death(at time.Duration, c Cause) {
 	l := &m.lives
 	if c > Rebooted {
@@ -226,8 +233,8 @@ type pool struct {
 	// growth is the growth from skip to age, in MB.
 	growth float64
 	// grows reports whether the rate is significant. straight reports whether
-	// the growth exceeds leastGrowth and does not slow down like a warm-up.
-	// pace is the rate of the second half relative to the first.
+	// the growth is also at least leastGrowth and does not slow down like a
+	// warm-up. pace is the rate of the second half relative to the first.
 	grows, straight bool
 	pace            float64
 	// shares are the dimensions that grow.
@@ -246,9 +253,9 @@ func newRates(rates []float64) ratesOfLives {
 	return r
 }
 
-// poolLives judges the lives together, aligned by age. For lives of 20 min and
-// more it also judges a later part: a leak grows evenly once the warm-up is
-// over.
+// poolLives judges the lives together, aligned by age. If the lives last at
+// least 20 min, it also judges a later part of them, because a leak grows
+// evenly once the warm-up is over.
 func (m *robustMachine) poolLives() (pool, bool) {
 	age := pooledAge(m.livesOf(0))
 	if age < leastLife {
@@ -275,8 +282,8 @@ func (m *robustMachine) poolLives() (pool, bool) {
 	return p, true
 }
 
-// livesOf returns the lives of at least this many minutes, including the
-// present one.
+// livesOf returns the lives that last at least the given number of minutes. The
+// present life is included.
 func (m *robustMachine) livesOf(minutes int) []pastLife {
 	list := slices.Clone(m.lives.list)
 	if x, ok := m.lifeOf(); ok {
@@ -307,16 +314,16 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 // hours returns the length of the judged part in hours.
 func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 
-// surely reports whether the second half grows at least at the given pace
-// relative to the first, with 95 % certainty.
+// surely reports whether, with 95 % certainty, the rate of the second half is
+// more than pace times the rate of the first half.
 func (p *pool) surely(list []pastLife, pace float64) bool {
 	_, firsts, seconds := slopesOfLives(list, p.skip, p.age)
 	margin, se := meanAndError(lessTimes(seconds, firsts, pace))
 	return margin > trend.StudentQuantile(0.95, float64(p.lives-1))*se
 }
 
-// warmsUp reports whether lives grow faster at their beginning than overall,
-// with 99 % certainty.
+// warmsUp reports whether, with 99 % certainty, the lives grow faster at their
+// beginning than from minute skip to minute age.
 func (p *pool) warmsUp(list []pastLife) bool {
 	begin := max(lifeBegin, p.age/5)
 	all, _, _ := slopesOfLives(list, p.skip, p.age)
@@ -429,13 +436,13 @@ func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
 	return n
 }
 
-// killsCount reports whether low-memory kills are evidence. If memory is low,
-// the system kills any process, so these lives must also have grown in a way
-// that is not a warm-up.
+// killsCount reports whether low-memory kills are evidence. If the device runs
+// low on memory, the system kills any process, so the lives must also have
+// grown in a way that is not a warm-up.
 func (p *pool) killsCount() bool { return p.grows && p.pace >= lifePace }
 
-// atOneLevel reports whether the lives end at one level rather than at one age,
-// like those of a process that is killed for its size: the levels at the ends
+// atOneLevel reports whether the lives end at about the same level but at
+// different ages, as if the process were killed for its size: the final levels
 // differ by much less than the ages would explain.
 func (m *robustMachine) atOneLevel(p pool) (level float64, ok bool) {
 	var ends, ages []float64
@@ -493,7 +500,8 @@ func (l *lives) text() string {
 	return out
 }
 
-// together judges the run both by its stretches and by all lives together.
+// together combines j, the judgement by stretches, with the judgement on all
+// lives together.
 func (m *robustMachine) together(j judgement, all *past) judgement {
 	p, ok := m.poolLives()
 	deaths := m.memoryDeaths(p, ok)
@@ -506,7 +514,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	if j.length >= shortest {
 		inLife += fmt.Sprintf("in a life of %s: ", minutesText(j.length))
 	}
-	// A quiet life that is much longer is evidence that the short ones only
+	// A much longer life without growth is evidence that the short lives only
 	// warm up.
 	warmUp := ok && all.quiet >= outlives*time.Duration(p.age)*time.Minute
 	// The shorter lives do not cover the later part of a longer life.
@@ -555,8 +563,8 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	return j
 }
 
-// flat reports whether lives that are long enough show no significant growth,
-// or none in their second half.
+// flat reports whether the lives are long enough for a pass and do not grow
+// significantly, at least not in their second half.
 func (p *pool) flat() bool {
 	if time.Duration(p.age)*time.Minute < shortest {
 		return false
