@@ -15,8 +15,9 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Decorator decorates Describe, Context, When, It, DescribeTable and Entry. It
-// does not change the names or labels of nodes.
+// Decorator can be passed to Describe, Context, When, It, DescribeTable and
+// Entry, and applies to all of their specs. It does not change the names or
+// labels of nodes.
 type Decorator []any
 
 // CheckOption selects what a check examines.
@@ -41,9 +42,9 @@ func newCheckSettings(opts []CheckOption) *checkSettings {
 	return s
 }
 
-// Heap dumps the heap after the body even if no object counts grew. This also
-// finds leaks of objects that dumpsys does not count. It costs one heap dump
-// per spec.
+// Heap makes the check dump the heap after the body even if no object counts
+// grew. This also finds leaks of objects that dumpsys does not count. It costs
+// one heap dump per spec.
 func Heap() CheckOption { return checkOption(func(s *checkSettings) { s.heap = true }) }
 
 // Trend judges the memory growth within the spec, which must last for at least
@@ -59,7 +60,7 @@ func Of(processes ...string) CheckOption {
 	return checkOption(func(s *checkSettings) { s.patterns = append(s.patterns, processes...) })
 }
 
-// Check checks which objects each spec leaks.
+// Check returns a decorator that checks specs for leaked objects.
 //
 // Activities, Views, ViewRootImpl and AppContexts are counted right before the
 // body and right after it, before any teardown. If the counts grew, the app is

@@ -15,7 +15,8 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// matcher is a matcher for one kind of value.
+// matcher implements a Gomega matcher for values of type T, or for functions
+// that return them.
 type matcher[T any] struct {
 	// match reports whether the value matches, and describes the value.
 	match func(T) (ok bool, words string, err error)
@@ -39,8 +40,8 @@ func (m *matcher[T]) Match(actual any) (bool, error) {
 	return ok, err
 }
 
-// askTime bounds the real time of a function that a matcher calls itself
-// because Gomega does not poll it.
+// askTime is the timeout, in real time, of a function that a matcher calls
+// itself because Gomega does not poll it.
 const askTime = 30 * time.Second
 
 // valueOf returns the value to match. If the value is a function, valueOf

@@ -64,21 +64,21 @@ func Strict() Option { return option(func(s *settings) { s.Strict = true }) }
 func Observe() Option { return option(func(s *settings) { s.Observe = true }) }
 
 // Wait makes the suite wait for devices that another run or suite on this
-// computer uses. By default it fails.
+// computer uses. By default, the suite fails if a device is in use.
 func Wait() Option { return option(func(s *settings) { s.Wait = true }) }
 
 // StandIn allows a simulated phone that runs faster than real time, such as the
 // phone of `leakgate demo --serve`.
 func StandIn() Option { return option(func(s *settings) { s.StandIn = true }) }
 
-// flags are the flags of a test binary. They follow -- on the command line of
-// ginkgo, or -args on that of go test.
+// flags are the flags of a test binary. They follow -- on a ginkgo command
+// line, or -args on a go test command line.
 var flags struct {
 	config, devices, artifacts, accepted string
 	strict, observe, wait, standIn       optionalBool
 }
 
-// optionalBool is a boolean flag that has no effect unless it is given.
+// optionalBool is a boolean flag that has no effect unless the user sets it.
 type optionalBool struct{ set, value bool }
 
 func (b *optionalBool) String() string   { return "" }

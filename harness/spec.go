@@ -35,8 +35,8 @@ type spec struct {
 	problem error
 	// bodyNext is set if the setup of the present attempt is complete.
 	bodyNext bool
-	// collected is the number of bodies after which the check has collected
-	// findings.
+	// collected is the number of attempts of the spec after which the processes
+	// have been read.
 	collected int
 	// tests are the checks of the instrumented tests that ran within the spec.
 	tests []record.Check
@@ -76,8 +76,8 @@ func (l *Leaks) current() *spec {
 	return l.spec
 }
 
-// beforeSpec waits until it is the spec's turn. It runs before all nodes of the
-// spec and outside of their timeouts.
+// beforeSpec waits until a device is free for the spec. It runs before all
+// nodes of the spec and outside of their timeouts.
 func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	suite, _ := ginkgo.GinkgoConfiguration()
 	if suite.DryRun || report.State.Is(types.SpecStatePending|types.SpecStateSkipped) {
@@ -91,7 +91,8 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	expected := l.expectedCheck(report)
 	if expected != nil {
 		// Start the run first: until it has started, the devices are unknown
-		// and a turn has no serial. The decorator reports an error.
+		// and a turn has no serial. If starting fails, the decorator reports
+		// the error.
 		_ = h.Start(ctx, false)
 	}
 	began := time.Now()

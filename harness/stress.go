@@ -73,8 +73,8 @@ func Seed(n int64) MonkeyOption { return func(m *monitor.Monkey) { m.Seed = n } 
 
 const (
 	defaultThrottle = 300 * time.Millisecond
-	// manyEvents is a number of events that takes longer than any suite (in
-	// Monkey.java, mCount is an int).
+	// manyEvents is so many events that no suite lasts until monkey has sent
+	// them all (in Monkey.java, mCount is an int).
 	manyEvents = 1<<31 - 1
 )
 

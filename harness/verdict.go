@@ -122,7 +122,8 @@ func locationOf(location string) types.CodeLocation {
 }
 
 const (
-	// shownTrace and shownScreen bound the number of lines in a failure.
+	// shownTrace and shownScreen bound the number of lines in a failure
+	// message.
 	shownTrace  = 40
 	shownScreen = 60
 )
@@ -249,7 +250,7 @@ func (l *Leaks) table() string {
 	if h == nil {
 		return ""
 	}
-	// Ginkgo waits for at most five seconds.
+	// Ginkgo waits at most five seconds for this text.
 	ctx, done := context.WithTimeout(context.Background(), 2*time.Second)
 	defer done()
 	rows, err := h.Now(ctx, "*")

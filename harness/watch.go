@@ -26,8 +26,9 @@ import (
 type Leaks struct {
 	settings settings
 	number   int64
-	// checks holds the checks of decorators by the code locations that identify
-	// the decorators; nodes holds the checks of decorated nodes by FILE:LINE.
+	// checks maps the code location that identifies a decorator to the check of
+	// the decorator; nodes maps the location FILE:LINE of a decorated node to
+	// the check of the node.
 	checks     map[types.CodeLocation]*checkSettings
 	nodes      map[string]*checkSettings
 	decorators int
@@ -63,8 +64,8 @@ type watcher interface {
 	Stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, error)
 }
 
-// watches is the number of watches in a test binary, because a suite may watch
-// several apps.
+// watches is the number of watches in a test binary: a suite may watch several
+// apps.
 var watches atomic.Int64
 
 // Watch watches a process, or all processes that match a pattern such as
@@ -92,7 +93,7 @@ func Watch(process string, opts ...Option) *Leaks {
 }
 
 const (
-	// maxWait is the real time for which a spec waits for its device.
+	// maxWait is the longest real time for which a spec waits for its device.
 	maxWait = 12 * time.Hour
 	// collectTime is the real time within which a check must count objects, let
 	// the app settle and dump the heap.

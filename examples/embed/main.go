@@ -51,8 +51,8 @@ func show(what string) error {
 }
 
 // watch watches an app and its :push process for three loops of a scenario,
-// requests a dump, and prints the verdicts. The dumps at the marks prove a leak
-// that grows with the loops.
+// requests a dump, and prints the verdicts. The heap is dumped after each loop;
+// the dumps prove a leak that grows with the number of loops.
 func watch(ctx context.Context, out io.Writer, client *adb.Client, process string) error {
 	phones, err := fleet.Open(ctx, fleet.DeviceChoice{Client: client, Single: true})
 	if err != nil {

@@ -32,7 +32,8 @@ const (
 	maxLog        = 1 << 20
 )
 
-// filesystem is the address prefix of a server that listens on a path.
+// filesystem is the address prefix of a server that listens on a Unix domain
+// socket.
 const filesystem = "localfilesystem:"
 
 // Server is a running adb server.
@@ -108,9 +109,9 @@ func environment(home string) []string {
 	}
 	return append(env,
 		"HOME="+home, "ANDROID_SDK_HOME="+home, "TMPDIR="+home,
-		// Without this, the server's scan for emulators on ports 5555 to 5585
-		// of this machine would find emulators of other tests or of the
-		// developer.
+		// Without these variables, the server's scan for emulators on ports
+		// 5555 to 5585 of this machine would find emulators of other tests or
+		// of the developer.
 		"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
 	)
 }

@@ -20,7 +20,8 @@ const maxDepth = 100
 // element is an XML element that has not been closed yet.
 type element struct {
 	name string
-	// message is also an attribute of a failure.
+	// message is the attribute of the same name, which a failure has in
+	// addition to its text.
 	message string
 	text    strings.Builder
 }
@@ -94,9 +95,9 @@ func (c *collection) readElement(e *element, test string) {
 			return
 		}
 	}
-	// NoLeakAssertionFailedError throws the exception of an analysis that
-	// failed. The stack trace that this exception prints is that of its cause
-	// instead of its own (HeapAnalysisException.kt).
+	// NoLeakAssertionFailedError throws the exception with which an analysis
+	// failed. This exception prints the stack trace of its cause instead of its
+	// own (HeapAnalysisException.kt).
 	if e.name == "failure" || e.name == "error" {
 		for _, content := range []string{e.text.String(), e.message} {
 			if strings.Contains(content, "shark.HeapAnalysisException") ||

@@ -16,7 +16,7 @@ var headers = []*regexp.Regexp{
 	regexp.MustCompile(`^\s*(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+ +(?:[+-]\d{4} +)?(?:[a-z]\S* +)?` +
 		`(?P<pid>\d+) +(?P<tid>\d+) [VDIWEFA] (?P<tag>.*?) *: ?(?P<message>.*)$`),
 	// time, brief and tag: 11-02 10:00:00.000 D/LeakCanary( 1234): message, and
-	// those of older versions of Android Studio: 2019-11-02 10:00:00.000
+	// the form of older versions of Android Studio: 2019-11-02 10:00:00.000
 	// 1234-1256/com.shop D/LeakCanary: message.
 	regexp.MustCompile(`^\s*(?:(?:\d{4}-)?\d\d-\d\d +\d\d:\d\d:\d\d\.\d+:? +)?(?:(?P<pid>\d+)-(?P<tid>\d+)/\S+ +)?` +
 		`[VDIWEFA]/(?P<tag>[^(:]*?) *(?:\( *(?P<process>\d+)\))?: ?(?P<message>.*)$`),

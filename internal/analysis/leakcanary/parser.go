@@ -30,9 +30,10 @@ func isBegin(line string) bool {
 // that a logcat keeps their blanks.
 func trim(line string) string { return strings.Trim(line, " \t\u200b") }
 
-// stray records a line outside of a report that occurs only in reports. The
-// beginning of its report is missing, either because the report exceeds the
-// buffer of logcat, or because another tool added a prefix to the first line.
+// stray records a line that must be part of a report but was found outside of
+// one. The beginning of the report is missing, either because the report
+// exceeds the buffer of logcat, or because another tool added a prefix to the
+// first line.
 func (c *collection) stray(line string) {
 	if strings.Contains(line, "╰→ ") || strings.Contains(line, beginResult) {
 		note(&c.undecided, "the beginning of a report is missing before %s", text.Quote(trim(line), 80))

@@ -28,8 +28,8 @@ var ErrNoReport = errors.New("no LeakCanary report")
 type Report struct {
 	Form Form
 	// Analyses is the number of heap dumps that were analyzed, including those
-	// whose report is incomplete. Each counts once, even if the input contains
-	// its report twice.
+	// whose report is incomplete. A heap dump counts once, even if the input
+	// contains its report twice.
 	Analyses int
 	// Leaks are in the order of the input.
 	Leaks []SignedLeak
@@ -51,7 +51,8 @@ type SignedLeak struct {
 	// SHA-1 of the suspect references or, for a library leak, of the pattern.
 	Signature string
 	// Library reports whether the leak is a known leak of the platform or of a
-	// library. Pattern is the reference that Description describes.
+	// library. Pattern is the reference that causes a known leak, and
+	// Description explains why it leaks.
 	Library     bool
 	Pattern     string
 	Description string

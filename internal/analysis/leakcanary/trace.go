@@ -32,9 +32,9 @@ type leak struct {
 	omitted     int
 	indent      int
 	root        string
-	// node is the line of the current object, and reference is the line of its
-	// reference. underline is the length of the suspect part at the end of the
-	// reference.
+	// node is the line of the current object, and reference is the line of the
+	// reference from this object to the next. underline is the length of the
+	// suspect part at the end of the reference.
 	node, reference string
 	inReference     bool
 	underline       int
@@ -70,7 +70,8 @@ func (l *leak) traceLine(line, trimmed string) bool {
 	return true
 }
 
-// keep keeps a line as printed, without the indentation of the whole trace.
+// keep stores a line of the trace as printed, without the indentation that all
+// lines of the trace share.
 func (l *leak) keep(line string) {
 	blanks := len(line) - len(strings.TrimLeft(line, " \t"))
 	line = strings.ReplaceAll(line[min(blanks, l.indent):], "\u200b", " ")
@@ -95,14 +96,16 @@ func (l *leak) lines() []string {
 	}
 	oldest := l.omitted % half
 	last := append(slices.Clone(l.last[oldest:]), l.last[:oldest]...)
-	// The note replaces a line, so the limit is not exceeded.
+	// The line about omitted lines replaces one of the kept lines, so the limit
+	// is not exceeded.
 	out = append(out, "│ ... "+text.Count(l.omitted+1, "line", "lines")+" omitted ...")
 	return append(out, last[1:]...)
 }
 
-// structure parses the structure of a line in a trace. LeakTraceWrapper wraps
-// lines, so the line of an object or of a reference may continue in the next
-// line, indented by two columns.
+// structure parses a line of a trace: an object, a reference, or the
+// continuation of either. LeakTraceWrapper wraps lines, so the line of an
+// object or of a reference may continue in the next line, indented by two
+// columns.
 func (l *leak) structure(line string) {
 	if node, ok := strings.CutPrefix(line, "╰→ "); ok {
 		l.closeNode()
@@ -165,7 +168,7 @@ func typed(node string) bool {
 }
 
 // joinedName joins the parts of a wrapped line of an object. The name contains
-// no blanks, so only the object's kind is preceded by one.
+// no blanks, so only the object's kind is preceded by a blank.
 func joinedName(line, next string) string {
 	if len(line) > maxJoined {
 		return line

@@ -7,12 +7,12 @@
 // and by time (the limit will be reached within the hour if the growth of the
 // last hour continues). A late warning is better than a false one. A warning
 // requires a level that lasted for more than one reading; a warning by time
-// also requires growth that is even and continues. For the Java heap the level
-// is what is left after collections, since a heap that is full just before a
-// collection is normal, or what remains after subtracting all possible garbage.
+// also requires growth that is even and continues. A Java heap that is full
+// just before a collection is normal, so its level is the size after
+// collections, or the size minus all possible garbage.
 //
 // The package does no I/O; all times are times of the device and come with the
-// readings. Impossible readings are ignored. If the use exceeds a limit, that
-// is not the real limit, and no warning is based on it. Leaks that end below
-// the limit are found by package detector.
+// readings. Impossible readings are ignored. A limit that is exceeded cannot be
+// the real limit, so no warning is based on it. Leaks that end below the limit
+// are found by package detector.
 package limit

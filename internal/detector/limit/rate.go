@@ -19,9 +19,9 @@ const leastPoints = 6
 
 // sen returns the median of the slopes between all pairs of points, with the
 // interval of Kendall's test (Sen, Estimates of the regression coefficient
-// based on Kendall's tau, JASA 63, 1968). X is in seconds and strictly
-// increasing. The result hardly changes even if a third of the points are
-// outliers.
+// based on Kendall's tau, JASA 63, 1968). The values of x are in seconds and
+// strictly increasing. The result hardly changes even if a third of the points
+// are outliers.
 func sen(x, y []float64) Rate {
 	n := len(x)
 	if n < leastPoints {
@@ -35,9 +35,9 @@ func sen(x, y []float64) Rate {
 	}
 	slices.Sort(slopes)
 	middle, _ := trend.Quantile(slopes, 0.5)
-	// z is the normal quantile of 99.5 %. The square root is taken of the
-	// variance of Kendall's S without ties; with ties the variance is smaller,
-	// so the interval is wider than necessary.
+	// z is the 99.5 % quantile of the normal distribution. The variance under
+	// the square root is that of Kendall's S without ties; with ties the
+	// variance is smaller, so the interval is wider than necessary.
 	const z = 2.5758
 	m := float64(n)
 	width := z * math.Sqrt(m*(m-1)*(2*m+5)/18)
@@ -49,14 +49,15 @@ func sen(x, y []float64) Rate {
 }
 
 const (
-	// Growth is divided into eighths of its time; at least risingParts of them
-	// must be above the previous eighth. A single load, or a few loads, make
-	// only a few of them rise.
+	// The readings are divided into eight parts; at least risingParts of them
+	// must be above the part before. If the app only loads data once or a few
+	// times, only a few parts are.
 	risingParts = 6
-	// Every quarter must grow by at least leastShare of the mean step.
+	// The readings are also divided into quarters. Each of the three steps from
+	// one quarter to the next must be at least leastShare of the mean step.
 	leastShare = 0.25
-	// The last quarter must grow by at least leastLast of the mean step before
-	// it, because memory that fills up slows down.
+	// The last step must be at least leastLast of the mean of the first two,
+	// because the growth of memory that fills up slows down.
 	leastLast = 0.75
 )
 

@@ -21,7 +21,7 @@ type climb struct {
 	seen         bool
 }
 
-// add adds a reading and reports whether it fell.
+// add adds a reading and reports whether the value fell.
 func (c *climb) add(used int64) (fell bool) {
 	fell = c.seen && used < c.before
 	if fell || !c.seen {
@@ -32,8 +32,8 @@ func (c *climb) add(used int64) (fell bool) {
 }
 
 // steady reports whether a Java heap has grown by more than the garbage that it
-// can contain, although there were collections: each freed less than was
-// allocated between two readings.
+// can contain, without a reading that fell. Collections may have taken place,
+// but each freed less than was allocated between two readings.
 func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
 
 // block summarizes consecutive readings.
@@ -69,7 +69,7 @@ const (
 
 // mostGarbage is the most garbage in a Java heap between two collections on the
 // largest phones: heapmaxfree, 32 MB (frameworks/native
-// build/phone-xhdpi-6144-dalvik-heap.mk), three times for a process in the
+// build/phone-xhdpi-6144-dalvik-heap.mk), tripled for a process in the
 // foreground (art/runtime/gc/heap.cc, GrowForUtilization;
 // art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
 const mostGarbage = 96 << 20
@@ -207,9 +207,9 @@ type minute struct {
 }
 
 // The floor of a Java heap is the minimum of floorMinutes minutes, or of as
-// many readings if readings are more than a minute apart. For a sawtooth
-// between 70 and 95 % of the limit, the highest sawtooth that occurs, all of
-// these readings are above 80 % once in 27,000 times.
+// many readings if readings are more than a minute apart. The highest sawtooth
+// that occurs lies between 70 and 95 % of the limit. The probability that 20 of
+// its readings in a row are all above 80 % is 1 in 27,000.
 const floorMinutes = 20
 
 func (r *recent) add(sh shape, at time.Duration, used int64) {
@@ -227,7 +227,8 @@ func (r *recent) add(sh shape, at time.Duration, used int64) {
 	r.n++
 }
 
-// least returns the lowest of the last n readings, 0 if there are fewer.
+// least returns the lowest of the last n readings, or 0 if there are fewer than
+// n readings.
 func (r *recent) least(n int) int64 {
 	if r.n < n {
 		return 0

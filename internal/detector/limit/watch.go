@@ -22,8 +22,8 @@ type Warning struct {
 	At       time.Duration
 	Resource Resource
 	// Used is the amount that is compared with Limit. For the Java heap it is
-	// what is left after collections. Both values are in bytes for memory, and
-	// are counts otherwise.
+	// the size after collections. Both values are in bytes for memory, and are
+	// counts otherwise.
 	Used, Limit int64
 	// Rate is the growth of the last hour (for the Java heap: of the last four
 	// hours).
@@ -56,7 +56,7 @@ type Standing struct {
 	// TimeLeft is known if growth is even and continues.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Exceeded reports whether the use was above the limit. If so, this is not
+	// Exceeded reports whether the use was above the limit. If so, Limit is not
 	// the real limit, and no warning is based on it.
 	Exceeded bool
 	// Warned reports whether a warning is active.
@@ -68,8 +68,8 @@ type Standing struct {
 const (
 	near   = 0.80
 	urgent = 0.95
-	// A distance warning may be repeated once the level has been below these
-	// values.
+	// A distance warning may be repeated once the level has been below
+	// nearAgain or urgentAgain.
 	nearAgain   = 0.60
 	urgentAgain = 0.80
 	// A time warning is issued if less than soon is left and at least soonShare
@@ -294,8 +294,8 @@ func (t *track) left(r Resource) (time.Duration, bool) {
 
 func share(used, limit int64) float64 { return float64(used) / float64(limit) }
 
-// State returns the standing of every resource that has readings, in their
-// order.
+// State returns the standing of every resource that has readings, in the order
+// of the Resource constants.
 func (w *Watch) State() []Standing {
 	var out []Standing
 	for r := range NumResources {

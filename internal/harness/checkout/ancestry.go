@@ -17,14 +17,14 @@ const (
 	askAncestors = 30 * time.Second
 )
 
-// Ancestors returns which of the commits are head or its ancestors. Each of
-// them is mapped to the number of commits of head that it does not contain: 0
-// for head itself. In a shallow checkout this number is a lower bound. unknown
-// lists the commits for which Ancestors cannot determine this: names that are
-// not 7 to 64 hexadecimal digits, abbreviations that match no commit or
-// several, and, in a shallow checkout, commits that may be older than the
-// oldest commits in it. All other commits are not ancestors. head is a commit,
-// branch or tag.
+// Ancestors returns which of the commits are head or its ancestors. behind maps
+// each of them to the number of commits in the history of head that are not in
+// its own history: 0 for head itself. In a shallow checkout this number is a
+// lower bound. unknown lists the commits for which Ancestors cannot determine
+// this: names that are not 7 to 64 hexadecimal digits, abbreviations that match
+// no commit or several, and, in a shallow checkout, commits that may be older
+// than the oldest commits in it. All other commits are not ancestors. head is a
+// commit, branch or tag.
 func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string) (behind map[string]int,
 	unknown []string, err error) {
 	if c.noGit != nil {

@@ -17,8 +17,8 @@ const (
 	// maxNames is the maximum total size in bytes of the names of changed
 	// files.
 	maxNames = 32 << 20
-	// maxDiff is the maximum total size in bytes of all hunks. Their text is
-	// read and discarded.
+	// maxDiff is the maximum total size in bytes of all hunks. The text of the
+	// hunks is read and discarded.
 	maxDiff = 1 << 30
 	// maxSpans is the maximum number of ranges of added lines.
 	maxSpans = 1_000_000
@@ -85,9 +85,10 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 // Base returns the commit with which the pull request in the checkout is
 // compared; commit is the head of the pull request. GitHub checks out a merge
 // of commit into the newest base, while the event names the base of the last
-// push. For such a merge, Base returns its first parent: commits that were
-// added to the base branch since then are not part of the pull request. It
-// returns an error if HEAD does not contain commit, as on pull_request_target.
+// push. For such a merge, Base returns the first parent: commits that were
+// added to the base branch since the last push are not part of the pull
+// request. It returns an error if HEAD does not contain commit, as on
+// pull_request_target.
 func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error) {
 	if c.noGit != nil {
 		return "", fmt.Errorf("find base: %w", c.noGit)
@@ -150,9 +151,9 @@ func (c *Checkout) mergeBase(ctx context.Context, base, head string) (from, to s
 	return from, to, nil
 }
 
-// hunkReader parses the output of git diff --unified=0. It counts the lines of
-// each hunk by the number in the hunk's header, because a line may look like a
-// header.
+// hunkReader parses the output of git diff --unified=0. It finds the end of a
+// hunk by the line counts in the hunk's header, because a line of a hunk may
+// look like a header.
 type hunkReader struct {
 	added map[string][]span
 

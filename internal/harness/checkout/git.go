@@ -23,8 +23,9 @@ type command struct {
 	to     io.Writer // if not nil, receives the output in place of the result
 }
 
-// hardened lists the options of every call. They override settings in the
-// configuration of the checkout that may name programs.
+// hardened lists the options that are passed to every git command. They
+// override settings in the configuration of the checkout that may name
+// programs.
 var hardened = []string{
 	"--no-pager",
 	"-c", "core.fsmonitor=false",
@@ -33,17 +34,18 @@ var hardened = []string{
 	"-c", "core.quotePath=true",
 }
 
-// environment is the environment of every call. A partial clone fetches missing
-// objects with programs from its configuration. Since git 2.45,
-// GIT_NO_LAZY_FETCH forbids this; GIT_ALLOW_PROTOCOL does so in all versions.
+// environment lists the variables that are set for every git command. A partial
+// clone fetches missing objects with programs from its configuration. Since git
+// 2.45, GIT_NO_LAZY_FETCH forbids this; GIT_ALLOW_PROTOCOL does so in all
+// versions.
 var environment = []string{
 	"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none",
 	"GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C",
 }
 
-// kept reports whether git gets a variable of the environment. The variables
-// with which users configure git are kept; others, such as GIT_DIR inside a
-// hook, would select another repository or another format.
+// kept reports whether a variable of leakgate's environment is passed to git.
+// The variables with which users configure git are kept; others, such as
+// GIT_DIR inside a hook, would select another repository or another format.
 func kept(name string) bool {
 	switch name {
 	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH",

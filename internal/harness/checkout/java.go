@@ -41,7 +41,7 @@ func (u *unit) javaMember(i, end int, class *declaredClass, nesting int) int {
 }
 
 // javaVariables reads the variables that one field declaration declares. The
-// name of the first one has already been read.
+// name of the first variable has already been read.
 func (u *unit) javaVariables(i, end int, variable token, class *declaredClass) int {
 	for i < end {
 		if variable.identifier() {

@@ -161,8 +161,8 @@ func (u *unit) kotlinMembers(body int, class *declaredClass, fields kotlinFields
 }
 
 // kotlinEntries reads the entries of an enum and returns the index of the first
-// member after them. An entry with a body has a class with the name of the
-// entry.
+// member after them. The compiler generates a class for each entry with a body
+// and names it after the entry.
 func (u *unit) kotlinEntries(i, end int, class *declaredClass, nesting int) int {
 	for i < end {
 		t := u.tokens[i]

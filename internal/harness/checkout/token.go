@@ -9,7 +9,9 @@ type token struct {
 	text string // the name, or the content of a literal as it is written
 }
 
-// These are the kinds of tokens. None of these characters is an operator.
+// These are the kinds of tokens other than separators and operators, whose kind
+// is their own character. None of these characters is a separator or an
+// operator.
 const (
 	nameToken    = 'a' // an identifier or a keyword
 	quotedToken  = '`' // a Kotlin identifier in backticks

@@ -102,8 +102,8 @@ type Devices struct {
 	MinAPI int
 	// Require is the minimum number of devices.
 	Require int
-	// StandIn allows devices whose clock runs faster, as declared by their
-	// property leakgate.time_scale.
+	// StandIn allows simulated devices whose clock runs faster than real time,
+	// as declared by their property leakgate.time_scale.
 	StandIn bool
 }
 
@@ -238,7 +238,7 @@ type Step struct {
 	Limit time.Duration
 }
 
-// These are the default values for a minimal file.
+// These are the values of keys that the file does not contain.
 const (
 	DefaultMinAPI          = 21
 	DefaultRequire         = 1

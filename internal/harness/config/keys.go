@@ -44,7 +44,7 @@ type key struct {
 	needed  []string // required keys among the keys below
 }
 
-// holding is the kind of content of a key.
+// holding says whether a key contains a single value, a list or a mapping.
 type holding uint8
 
 const (
@@ -80,7 +80,7 @@ func value[T any](name string, into *T, of kind[T]) key {
 }
 
 // optional returns a key with one value that may be absent; the value is then
-// the zero value. unset describes the effect.
+// the zero value. unset describes the effect of omitting the key.
 func optional[T comparable](name string, into *T, of kind[T], unset string) key {
 	k := value(name, into, of)
 	always, zero := k.shown, *new(T)
@@ -328,7 +328,8 @@ func (w *walker) exactlyOne(at place, keys []key) {
 	}
 }
 
-// monkey reads the settings of the monkey. The key events has no default.
+// monkey reads the settings of monkey, Android's event generator. The key
+// events has no default.
 func (w *walker) monkey(at place, keys []key) {
 	w.mapping(at, keys)
 	if resolved(at.node).Kind == yaml.MappingNode && !w.given(at.path+".events") {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// kind is a kind of value. It defines how the text of a value is parsed and
-// written, and how the value is described to users and editors.
+// kind defines how the values of one kind, such as durations, are parsed,
+// written, and described to users and editors.
 type kind[T any] struct {
 	parse parser[T]
 	write func(T) string
 	form  form
 }
 
-// form describes the values of a kind.
+// form describes the values of a kind to users and editors.
 type form struct {
 	says string // a short description with the range, for users
 	// accepts lists the alternatives of JSON Schema, in addition to a string
@@ -281,9 +281,8 @@ func writeDuration(d time.Duration) string {
 	return text
 }
 
-// writeNumber formats a number in such a way that the same number is parsed
-// from it. If it has the maximum number of digits, the zero before its point
-// may be removed.
+// writeNumber formats a number; parsing the result returns the same number. If
+// the result would be too long, the zero before the decimal point is removed.
 func writeNumber(v float64) string {
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if len(text) > longestNumber {

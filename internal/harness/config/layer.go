@@ -263,8 +263,8 @@ var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVIC
 
 // Misspellings returns the variables in environ, a list of NAME=value, that
 // were probably meant for a key, or for one of the other variables that
-// leakgate reads. Their names are either misspelled or only the end of a name,
-// such as DUMP for DIAGNOSE_DUMP.
+// leakgate reads. The name of such a variable is either misspelled, or only the
+// end of a known name, such as DUMP for DIAGNOSE_DUMP.
 func Misspellings(environ []string, others ...string) []Misspelling {
 	known := slices.Sorted(maps.Values(Variables()))
 	known = append(known, others...)

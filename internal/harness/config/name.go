@@ -15,9 +15,10 @@ const (
 	longestPath    = 4096      // PATH_MAX of Linux
 )
 
-// only checks that all characters of a name are letters, digits or among marks;
-// the error names the first other character. Names are used in paths, command
-// lines and reports, so no other characters are allowed.
+// only returns an error if a name is too long or contains characters other than
+// letters, digits and marks; the error names the first invalid character. Names
+// are used in paths, command lines and reports, so no other characters are
+// allowed.
 func only(what, name, marks string, longest int) *fault {
 	if len(name) > longest {
 		return &fault{message: fmt.Sprintf("%s is too long: %s has at most %d characters", quoted(name), what, longest)}

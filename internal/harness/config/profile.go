@@ -66,7 +66,8 @@ func (p profile) layer() *layer {
 	return &layer{kind: Profile, name: p.name, root: p.at.node}
 }
 
-// reading is the state during the conversion of a tree into a Config.
+// reading is the state while the YAML tree of a file is converted into a
+// Config.
 type reading struct {
 	source source
 	getenv func(string) (string, bool)

@@ -73,7 +73,7 @@ func (c *Config) reference(path string) (text string, hidden bool) {
 }
 
 // hide returns a message about a value. If the value comes from a variable, the
-// message does not contain it.
+// message does not contain the value.
 func (f *fault) hide(t filled, want string) *fault {
 	if len(t.secrets) == 0 {
 		return f.from(t.names)

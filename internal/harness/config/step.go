@@ -14,7 +14,7 @@ const (
 	longestStepName = 40
 )
 
-// everyKind is the word for steps that are added to every recipe.
+// everyKind is the key of the steps that are added to every recipe.
 const everyKind = "all"
 
 // stepKinds are the recipes to which steps can be added.
@@ -37,8 +37,8 @@ var ownSteps = []string{
 // placeholders lists the words that are allowed in braces in a command.
 var placeholders = []string{"pid", "process", "package", "user"}
 
-// This matches commands in which each opening brace is doubled or starts a
-// placeholder, and in which the text before the first brace is not blank.
+// stepLineText matches commands in which each opening brace is doubled or
+// starts a placeholder, and which are not blank.
 const (
 	stepNameText = `^[a-z0-9_-]{1,40}$`
 	bracesText   = `\{(\{|(pid|process|package|user)\})`
