@@ -102,8 +102,8 @@ func (s *syncConn) reason(size uint32) error {
 }
 
 // syncError is a FAIL response of a device. The message ends with the text from
-// strerror. It unwraps to fs.ErrNotExist or fs.ErrPermission if that is the
-// reason.
+// strerror. The error unwraps to fs.ErrNotExist or fs.ErrPermission if that is
+// the reason.
 type syncError struct{ path, text string }
 
 func (e *syncError) Error() string {

@@ -65,7 +65,7 @@ func betaInc(a, b, x float64) float64 {
 	lb, _ := math.Lgamma(b)
 	lab, _ := math.Lgamma(a + b)
 	front := math.Exp(lab - la - lb + a*math.Log(x) + b*math.Log1p(-x))
-	// The fraction converges fast only to the left of the mean.
+	// The continued fraction converges fast only to the left of the mean.
 	if x < (a+1)/(a+b+2) {
 		return front * betaFraction(a, b, x) / a
 	}

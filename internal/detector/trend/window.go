@@ -21,8 +21,8 @@ type Window struct {
 // sixteenth, a push copies 16 values of each column on average.
 func room(size int) int { return size + size/16 + 1 }
 
-// NewWindow returns a window of columns with size points each; both must be at
-// least one.
+// NewWindow returns a window with the given number of columns, each for at most
+// size points. Numbers below 1 are taken as 1.
 func NewWindow(size, columns int) *Window {
 	size, columns = max(size, 1), max(columns, 1)
 	w := &Window{size: size, x: make([]float64, room(size)), columns: make([]Column, columns)}
@@ -36,8 +36,8 @@ func NewWindow(size, columns int) *Window {
 func (w *Window) Column(i int) *Column { return &w.columns[i] }
 
 // Push adds a row: one value for each column, NaN if it is missing. Extra
-// values are ignored; columns without a value in the list have none in this
-// row. A full column drops its oldest point for a new one. x must not decrease.
+// values are ignored; the remaining columns have no value in this row. A full
+// column drops its oldest point for a new one. x must not decrease.
 func (w *Window) Push(x float64, values ...float64) {
 	values = values[:min(len(values), len(w.columns))]
 	if !anyKnown(values) {

@@ -18,7 +18,7 @@ const (
 	heapStep = "heap"
 	// fewestSettled and fewestUnsettled are the minimum numbers of dumps, each
 	// with more objects than the one before, that prove a leak in an idle app
-	// and in an app in use. They are the same as for dumps at marks.
+	// and in an app in use. The same minimums apply to dumps at marks.
 	fewestSettled   = 3
 	fewestUnsettled = 5
 )
@@ -28,10 +28,10 @@ type reading struct {
 	run  record.Run
 	trip *record.Trip
 	key  string
-	// leaks maps the keys of all leaks in the runs to the leaks.
+	// leaks contains all leaks found in the runs, by key.
 	leaks map[string]sighting
-	// there is the description of the leak in the run; "" if the leak was not
-	// found.
+	// there describes the leak as it was found in the run. It is "" if the leak
+	// was not found.
 	there string
 }
 
@@ -305,7 +305,8 @@ func (r *reading) incomplete() string {
 	case r.run.Stopped == record.StoppedKilled:
 		return "the run was killed"
 	case r.run.ExitCode == record.ExitInconclusive && r.trip != nil:
-		// A trip is too short for a trend, so its own verdict counts.
+		// A trip is too short for a trend: the verdict of the trip is used
+		// instead of the exit code.
 	case r.run.ExitCode != record.ExitClean && r.run.ExitCode != record.ExitLeak:
 		return fmt.Sprintf("exit code %d: %s", r.run.ExitCode, cmp.Or(meaning(r.run), "the run reached no verdict"))
 	}
@@ -316,7 +317,8 @@ func (r *reading) incomplete() string {
 	return ""
 }
 
-// meaning returns the meaning of an exit code of a run.
+// meaning returns why a run ended with its exit code, or "" for a code without
+// an explanation.
 func meaning(run record.Run) string {
 	switch run.ExitCode {
 	case record.ExitUnwritten:
@@ -340,7 +342,7 @@ func meaning(run record.Run) string {
 }
 
 // byTrend judges a run without heap dumps. If dumps are taken only for leaks, a
-// run in which every process passes has none.
+// run in which every process passes has no dumps.
 func (r *reading) byTrend() judgment {
 	if len(r.run.Processes) == 0 {
 		return skipped("no matching process was found")

@@ -8,8 +8,8 @@ import (
 )
 
 // groupOf puts a command into a process group of its own. Ctrl-C in a terminal
-// then does not reach the command directly, and leakgate interrupts it once,
-// together with all its child processes.
+// then reaches only leakgate, which interrupts the command once, together with
+// all its child processes.
 func groupOf(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // interruptGroup interrupts a command. The group may be empty.

@@ -21,7 +21,7 @@ import (
 // directory in which the leakgate commands create their run directories.
 const RunsVariable = "LEAKGATE_RUNS"
 
-// Options are the options of a search.
+// Options configure a search.
 type Options struct {
 	// Dir is the directory, inside the work tree, in which Command runs.
 	Dir string
@@ -33,9 +33,9 @@ type Options struct {
 	// Command is a program and its arguments, without a shell. It builds the
 	// app and runs leakgate at each commit.
 	Command []string
-	// Confirm is the number of good runs that are needed for a commit to be
-	// good, at least 1: an intermittent leak may be absent by chance. A single
-	// bad run makes a commit bad.
+	// Confirm is how many runs of a commit must be good before the commit
+	// counts as good, at least 1: an intermittent leak may be absent from a run
+	// by chance. A single bad run makes a commit bad.
 	Confirm int
 	// Runs is the directory in which the runs are kept, with one subdirectory
 	// for each run of the command. If it is "", a temporary directory is used,
@@ -55,7 +55,8 @@ type Culprit struct {
 	// Among lists the candidates, newest first: First alone, or all remaining
 	// commits.
 	Among []Commit
-	// Judged lists the commits at which the command ran, in that order.
+	// Judged lists the commits at which the command ran, in the order of the
+	// runs.
 	Judged []JudgedCommit
 }
 
@@ -92,11 +93,11 @@ func (r Culprit) String() string {
 }
 
 // grace is the real time within which the command must exit after its context
-// is done; a run first writes its record.
+// is done. A run needs this time to write its record.
 const grace = 30 * time.Second
 
-// lingering is how long, in real time, an output stays open after the command
-// has ended, if other processes hold it.
+// lingering is the real time for which the output of the command is still read
+// after the command has ended, if other processes keep the output open.
 const lingering = 2 * time.Second
 
 // search is a search in progress.
@@ -105,7 +106,7 @@ type search struct {
 	repository
 	start  position
 	result Culprit
-	// by is the kind of evidence that shows that Bad is bad.
+	// by is the kind of evidence by which Bad was judged.
 	by basis
 	// atBad maps keys to the leaks found at Bad.
 	atBad map[string]sighting
@@ -255,9 +256,10 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	return nil
 }
 
-// renamed describes a growing leak of objects of the same class whose key is
-// not among the leaks at Bad; it returns "" if there is none. A key changes if
-// the classes or fields that hold the leak are renamed.
+// renamed describes a leak whose key does not occur at Bad, but whose objects
+// have a class of the leak at Bad. The leak must grow, unless Bad was judged by
+// presence. The result is "" if there is no such leak. A key changes if the
+// classes or fields that hold the leak are renamed.
 func (s *search) renamed(j judgment) string {
 	var classes []string
 	for key, l := range s.atBad {
@@ -363,8 +365,8 @@ func (s *search) conclude(ctx context.Context, left []string) error {
 	return nil
 }
 
-// judgeCommit runs the command at the commit that is checked out: once if the
-// commit is bad, Confirm times if it is good.
+// judgeCommit runs the command at the commit that is checked out, up to Confirm
+// times. It stops after the first run that is not good.
 func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	var j judgment
 	leaks := map[string]sighting{}

@@ -21,7 +21,7 @@ import (
 // CommitResult is the combined verdict of the runs at a commit.
 type CommitResult string
 
-// These are the outcomes, with the words of git bisect.
+// The outcomes are named after the terms of git bisect.
 const (
 	Good CommitResult = "good"
 	Bad  CommitResult = "bad"
@@ -45,7 +45,7 @@ type judgment struct {
 	CommitResult
 	basis  basis
 	reason string
-	// leaks maps the keys of all leaks in the judged runs to the leaks.
+	// leaks contains all leaks found in the judged runs, by key.
 	leaks map[string]sighting
 }
 
@@ -78,9 +78,10 @@ const maxRuns = 1000
 // and the reason for it in one line:
 //
 //   - bad: dumps at marks prove the leak, a check found more objects, a trip
-//     found that the leak grows, or the number of its objects is higher in each
-//     of at least 3 dumps of a process (5 of an app in use). If a process has
-//     only one heap dump, in a complete run, the presence of the leak is bad.
+//     found that the leak grows, or the number of its objects rises from each
+//     dump to the next in at least 3 dumps of a process (5 if the app is in
+//     use). If a complete run has only one heap dump of a process, a leak in
+//     that dump is enough.
 //   - good: all runs are complete and have a verdict (exit code 0 or 1), no
 //     evidence is missing, and the leak is absent or does not grow.
 //   - skip: everything else.

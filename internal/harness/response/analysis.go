@@ -16,12 +16,12 @@ const maxLines = 80
 // Analyse summarizes what was collected, completes the record and writes the
 // summaries beside the artifacts. Failures become warnings of the record; an
 // error means that a folder cannot be written. If ctx is done, the remaining
-// heap dumps are not analysed; the record says so, and they stay in the form in
-// which they are to be kept. If no dump is to be kept, they stay in stripped
+// heap dumps are not analysed, which the record says. These dumps stay in the
+// form in which they are to be kept or, if no dump is to be kept, in stripped
 // form until a report analyses them.
 func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	began := time.Now()
-	// The caller of Collect may still hold these slices.
+	// Clone the slices, because the caller of Collect may still use them.
 	c.Record.Steps, c.Record.Warnings = slices.Clone(c.Record.Steps), slices.Clone(c.Record.Warnings)
 	c.hide = r.hide
 	now, said := readSnapshot(c)
@@ -63,8 +63,9 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 }
 
 // headlines returns the first line about each artifact that belongs in the
-// summary of the record. A snapshot exists for comparison, so its headlines
-// cover all artifacts; otherwise they cover only how processes ended.
+// summary of the record. For a snapshot, which is taken for comparison, the
+// headlines cover all artifacts. For any other recipe, they cover only how
+// processes ended.
 func (c *Case) headlines(said map[string][]string) []string {
 	var out []string
 	for _, s := range c.Record.Steps {

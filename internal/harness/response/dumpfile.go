@@ -17,7 +17,7 @@ import (
 )
 
 // A heap dump is pulled as heap.hprof and kept as heap.hprof.zst, because a
-// stripped dump is mostly zeros. Earlier versions kept it as heap.hprof.
+// stripped dump is mostly zeros. Earlier versions kept the dump as heap.hprof.
 
 // packed and unpacked return the two names that a dump can have.
 func packed(file string) string   { return unpacked(file) + spool.PackedSuffix }
@@ -52,8 +52,8 @@ type dump struct {
 }
 
 // openDump opens a dump in a folder. A packed dump is unpacked into a temporary
-// file. The folder is untrusted, so the file may not become larger than the
-// largest dump that a run pulls.
+// file. The folder is untrusted, so the temporary file may not become larger
+// than the largest dump that a run pulls.
 func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump, error) {
 	in, size, err := open(f.in(file))
 	if err != nil {
@@ -112,8 +112,8 @@ func (r *Responder) writePacked(f folder, file, to string) (err error) {
 	}()
 	err = r.packInto(out, in)
 	if err == nil {
-		// After a power failure, the name must not exist without the content:
-		// the original is removed by then.
+		// After a power failure, the packed file must not exist without its
+		// content, because the original has been removed.
 		err = out.Sync()
 	}
 	// Windows can neither rename over an open file nor rename an open file.
@@ -175,8 +175,9 @@ func (f folder) has(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// findDumps uses a packed dump in place of a missing one: the run may have been
-// killed after it packed the dump and before it recorded that.
+// findDumps replaces the name of a missing dump by that of its packed file: the
+// run may have been killed after it packed the dump and before it recorded the
+// new name.
 func (c *Case) findDumps() {
 	for _, s := range c.Record.Steps {
 		if s.Step != heapStep || s.File == "" {
@@ -189,8 +190,8 @@ func (c *Case) findDumps() {
 }
 
 // sameDump reports whether a step in diagnosis.json and a step in a line of
-// samples.ndjson are about the same dump. The dump that a line names may have
-// been packed since, or removed.
+// samples.ndjson are about the same dump. A dump may have been packed or
+// removed since the line was written.
 func sameDump(is, was record.Collected) bool {
 	return is.File == was.File || is.File == "" || is.Step == heapStep && is.File == packed(was.File)
 }

@@ -64,21 +64,24 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 	}
 }
 
-// maxAlike is the maximum number of folders of one process, kind and second.
+// maxAlike is the maximum number of folders for diagnoses of the same process
+// and kind within the same second.
 const maxAlike = 1000
 
 const (
 	// maxFolderName is the maximum length of a folder's name; it keeps paths
 	// below the limit of Windows.
 	maxFolderName = 80
-	// hashDigits is the number of hex digits of a name's SHA-256 that are used.
+	// hashDigits is how many hex digits of the SHA-256 of a process name are
+	// used in the name of a folder.
 	hashDigits = 8
 )
 
 // safe returns a folder name for a process such as com.shop:push. Every file
 // system and every artifact store accepts the name. Two processes never share a
-// name, even on case-insensitive file systems: a name that must be changed ends
-// with a dash and its hash, and so does a name that contains a dash.
+// folder, even on case-insensitive file systems: a dash and a hash of the
+// process name are appended if that name had to be changed, or contains a dash
+// or an uppercase letter.
 func safe(name string) string {
 	out := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
@@ -108,8 +111,8 @@ func safe(name string) string {
 // other characters follow.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`)
 
-// paths returns the host paths to be removed from strings, because a run writes
-// no absolute paths.
+// paths returns the host paths to remove from strings: the files of a run must
+// not contain absolute paths.
 func (f folder) paths() hostfile.Paths {
 	return hostfile.NewPaths(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)))
 }
@@ -117,7 +120,7 @@ func (f folder) paths() hostfile.Paths {
 // redactHostPaths returns a string without host paths.
 func (f folder) redactHostPaths(text string) string { return f.paths().Text(text) }
 
-// redactedError is an error whose message a run may write.
+// redactedError is an error whose message contains no host paths.
 type redactedError struct {
 	error
 	text string
@@ -166,8 +169,8 @@ func (c *Case) write() error {
 }
 
 const (
-	// maxRecord is the maximum size of a record on one line, and maxWritten the
-	// maximum size of the file, which is indented.
+	// maxRecord is the maximum size of a record on one line, in bytes.
+	// maxWritten is that of diagnosis.json, which is indented.
 	maxRecord  = 1 << 20
 	maxWritten = 4 << 20
 )
@@ -200,7 +203,8 @@ func (f folder) read() (d record.Diagnosis, err error) {
 }
 
 // written returns a diagnosis with the results from its folder. It returns
-// false if diagnosis.json was not analysed, or is about a different diagnosis.
+// false if diagnosis.json contains no results, or is about a different
+// diagnosis.
 func (f folder) written(d record.Diagnosis) (record.Diagnosis, bool) {
 	is, err := f.read()
 	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&

@@ -243,8 +243,8 @@ func threadGrowth(c *Case, before, now *MemorySnapshot) []string {
 	return lines
 }
 
-// threadKey returns the key of a group of threads. A hidden name, which differs
-// in each run, has no key, because the hash of a name that can be guessed would
+// threadKey returns the key of a group of threads. A hidden name has no key:
+// its placeholder differs in each run, and the hash of a guessable name would
 // reveal the name.
 func threadKey(pattern string) string {
 	if android.IsRedacted(pattern) {

@@ -24,17 +24,18 @@ const (
 	// topClasses is the maximum number of rows in the histogram and in the
 	// dominators of analysis.json.
 	topClasses = 30
-	// toldLeaks is the maximum number of leaks in a record, and toldTrace the
+	// toldLeaks is the maximum number of leaks in a record; toldTrace is the
 	// maximum number of lines in each trace.
 	toldLeaks = 10
 	toldTrace = 60
 	// listedLeaks is the maximum number of leaks in the list of all leaks of a
-	// dump, and listedClasses the maximum number of classes of each leak.
+	// dump; listedClasses is the maximum number of classes of each leak.
 	listedLeaks   = 100
 	listedClasses = 10
 )
 
-// heap analyses a heap dump and leaves it in the form that is kept.
+// heap analyses a heap dump, converts it to the form in which it is kept, and
+// returns the lines for the summary.
 func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
 	report, err := r.analyseHeap(ctx, c, file)
 	var lines []string
@@ -82,8 +83,8 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	return report, record.WriteFileAtomic(c.folder.in("analysis.json"), append(text, '\n'))
 }
 
-// SummaryName is the name of the summary of a heap dump in a folder. It is used
-// to compare the dump with other dumps.
+// SummaryName is the file name of the summary of a heap dump. The summary is
+// used to compare the dump with other dumps.
 const SummaryName = "heap.summary.json.zst"
 
 // summarize writes the summary of a dump and returns the name of the file, or
@@ -113,7 +114,7 @@ func packInto(out io.Writer, content []byte) error {
 	return errors.Join(err, z.Close())
 }
 
-// heapOf returns the results of a dump in the form of its record.
+// heapOf returns the results of the analysis of a dump for the record.
 func heapOf(r *analysis.Report, summary string) *record.HeapDump {
 	h := &record.HeapDump{
 		Summary: summary, Objects: r.Dump.Objects, ReachableBytes: r.Dump.ReachableBytes,
@@ -176,8 +177,8 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	return lines
 }
 
-// listLeaks lists the leaks of a dump by their keys, for comparison with those
-// of other dumps.
+// listLeaks lists the leaks of a dump, with their keys, in the record, for
+// comparison with other dumps.
 func (c *Case) listLeaks(leaks []analysis.Leak) {
 	c.Record.Leaks, c.Record.LeaksOmitted = []record.DumpLeak{}, 0
 	order := make([]*analysis.Leak, len(leaks))
@@ -196,7 +197,7 @@ func (c *Case) listLeaks(leaks []analysis.Leak) {
 	}
 }
 
-// leakOf returns a leak in the form of the list.
+// leakOf converts a leak to the form in which it is recorded.
 func leakOf(l *analysis.Leak) record.DumpLeak {
 	one := *l
 	one.Instances = 1 // the number of instances is shown beside the name
@@ -217,8 +218,8 @@ func leakOf(l *analysis.Leak) record.DumpLeak {
 }
 
 // firstLeak returns the leak to look at first: the app's own leak that retains
-// most, otherwise the place where most memory accumulates, otherwise a leak of
-// a library.
+// the most memory, otherwise the place where most memory accumulates, otherwise
+// a leak of a library.
 func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	var own, library, pile *analysis.Leak
 	larger := func(have, l *analysis.Leak) *analysis.Leak {
@@ -288,8 +289,8 @@ func head(trace []string, file string) []string {
 	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d more lines in %s", len(trace)-toldTrace, file))
 }
 
-// The notes in the step of a stripped dump: zeroed if the dump is kept, waiting
-// if it has not been analysed yet.
+// The notes for the step of a stripped dump: zeroed if the dump is kept,
+// waiting if a report must still analyse it.
 const (
 	zeroed  = "the contents of primitive arrays are zeroed: text, pixels, buffers (diagnose.keep: stripped)"
 	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +
@@ -297,15 +298,16 @@ const (
 )
 
 // waits reports whether a dump that is not to be kept must wait for a report,
-// because its analysis was interrupted. A diagnosis on demand has no report.
+// because its analysis was interrupted. No report follows a diagnosis on
+// demand.
 func (r *Responder) waits(c *Case) bool {
 	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
 
 // keep converts a dump to the form in which it is kept, and returns the name of
-// the file that remains, or "" if none does. A dump that cannot be stripped is
-// removed: it contains text that people have typed, and the folder may be
-// uploaded. A dump that is not to be kept is removed later, by drop.
+// the file that remains, or "" if no file remains. A dump that cannot be
+// stripped is removed: it contains text that people have typed, and the folder
+// may be uploaded. A dump that is not to be kept is removed later, by drop.
 func (r *Responder) keep(c *Case, file string) (string, error) {
 	if r.options.Keep == Nothing && !r.waits(c) {
 		return file, nil
@@ -338,7 +340,7 @@ func (r *Responder) keep(c *Case, file string) (string, error) {
 }
 
 // drop removes the dump of a case if no dump is to be kept, and reports whether
-// there was one. It is called last, when the results are written.
+// there was one. It is called last, after the results have been written.
 func (r *Responder) drop(c *Case) (some bool) {
 	if r.options.Keep != Nothing || r.waits(c) {
 		return false

@@ -69,7 +69,7 @@ func collections(l dumpsys.Logcat) string {
 	return line
 }
 
-// readExitInfo reports how earlier processes of the app ended.
+// readExitInfo reports how earlier processes with the same name and user ended.
 func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	info, err := dumpsys.ParseExitInfo(text)
 	if err != nil {
@@ -98,8 +98,8 @@ func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	return lines, nil
 }
 
-// endedAt returns when a process ended, by the device's clock; zero if the text
-// is not a valid time.
+// endedAt returns when a process ended, by the device's clock, or the zero time
+// if the timestamp is invalid.
 func endedAt(e dumpsys.Exit) time.Time {
 	at, _ := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // also accepts fractions
 	return at

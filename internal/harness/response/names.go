@@ -79,9 +79,9 @@ func (c *Case) threadGroup(pattern string, threads int) string {
 	return c.hide.ThreadGroup(pattern, threads)
 }
 
-// compareThreads compares two readings of one process. If the earlier reading
-// comes from a run directory, its names are hidden, so the names of the later
-// reading are hidden too before the comparison.
+// compareThreads compares two readings of the threads of one process. If the
+// earlier reading comes from a run directory, its names are hidden, so the
+// names of the later reading are hidden too before the comparison.
 func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading) footprint.ThreadGrowth {
 	if hidden {
 		before.Threads, after.Threads = c.shown(before.Threads), c.shown(after.Threads)
@@ -93,7 +93,7 @@ func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading
 	return g
 }
 
-// parseThreads parses the lines of grep. If a name contains a line feed, the
+// parseThreads parses the output of grep. If a name contains a line feed, the
 // rest of the name is not a thread and is skipped.
 func parseThreads(content []byte) (list []footprint.Thread, directories []string) {
 	for line := range strings.Lines(string(content)) {

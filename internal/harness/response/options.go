@@ -11,9 +11,8 @@ import (
 // Dump determines when heaps are dumped.
 type Dump string
 
-// When heaps are dumped. OnLeak: as part of the response to a leak. AtEnd and
-// AtMarks: on a leak, and also every process when the run ends, or at each
-// mark.
+// OnLeak dumps a heap as part of the response to a leak. AtEnd also dumps every
+// process when the run ends, and AtMarks also dumps every process at each mark.
 const (
 	OnLeak  Dump = "on_leak"
 	AtEnd   Dump = "at_end"
@@ -43,8 +42,8 @@ const (
 	LogcatNone = diagnose.LogcatNone
 )
 
-// DefaultCooldown is the device time between two diagnoses of one process (the
-// article, section 6.4).
+// DefaultCooldown is the minimum device time between two diagnoses of one
+// process (the article, section 6.4).
 const DefaultCooldown = 30 * time.Minute
 
 // Options configure what is collected and how much is kept. The zero value
@@ -59,9 +58,9 @@ type Options struct {
 	// names of threads, titles. If it is false, each string is replaced by a
 	// hash.
 	ShowTexts bool
-	// Cooldown is the device time between two diagnoses of one process. The
-	// policy has a separate cooldown for the diagnoses that it requests: set
-	// both to the same value.
+	// Cooldown is the minimum device time between two diagnoses of one process.
+	// The policy has a separate cooldown for the diagnoses that it requests:
+	// set both to the same value.
 	Cooldown time.Duration
 	// Steps holds, for each recipe (java, native, gpu, thread or unknown), the
 	// steps that are added to it. The steps for the key all are added to each
@@ -113,18 +112,18 @@ func (o Options) recipe(name string) (diagnose.Recipe, bool) {
 // Step is a user's command that is added to a recipe.
 type Step struct{ step diagnose.Step }
 
-// NewStep returns the step that keeps the output of a command on the device as
-// the artifact name. In the command, {pid}, {process}, {package} and {user} are
-// replaced by the values of the process; limit bounds the real time of the
-// command.
+// NewStep returns a step that runs a command on the device and keeps the output
+// as an artifact with the given name. In the command, {pid}, {process},
+// {package} and {user} are replaced by the values of the process; limit bounds
+// the real time of the command.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	s, err := diagnose.CustomStep(name, command, limit)
 	return Step{s}, err
 }
 
 // Snapshot and HeapOnly are the recipes that do not depend on the kind of leak.
-// Snapshot collects light artifacts for later comparison, HeapOnly only the
-// heap.
+// Snapshot collects light artifacts for later comparison; HeapOnly collects
+// only a heap dump.
 const (
 	Snapshot = "snapshot"
 	HeapOnly = "dump"

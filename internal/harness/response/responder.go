@@ -32,8 +32,8 @@ type Responder struct {
 	hide *android.Redactor
 
 	mu sync.Mutex
-	// series holds the dumps at marks of each process; grown holds the results
-	// of the series whose life has ended.
+	// series holds, for each process, the dumps that were taken at marks; grown
+	// holds the results of the series that have ended.
 	series map[place]*series
 	grown  []record.Diagnosis
 }
@@ -62,7 +62,7 @@ func (r *Responder) Options() Options { return r.options }
 type Order struct {
 	Process capture.Process
 	Level   capture.Level
-	// Findings are the findings of the probe of the process.
+	// Findings are the results of the probe of the process.
 	Findings []capture.ProbeResult
 	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly. Kind
 	// is the kind of the leak as in verdicts, or empty.
@@ -121,8 +121,9 @@ const leastFree = 32 << 20
 
 // Collect collects the artifacts of an order from the device. An error means
 // that the device does not respond, that a folder cannot be written, or that
-// ctx is done. The case contains what was collected until then; it is nil only
-// if there is no folder, or no space for a snapshot.
+// ctx is done. The case contains what was collected until then. It is nil only
+// if the recipe is unknown, no folder could be created, or there is no space
+// for a snapshot.
 func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts capture.Facts, o Order) (*Case, error) {
 	recipe, ok := r.options.recipe(o.Recipe)
 	if !ok {

@@ -20,10 +20,10 @@ import (
 )
 
 // Resume completes a run that was killed: it analyses what was collected,
-// leaves heap dumps in the form that the run was to keep, and removes
+// leaves heap dumps in the form in which the run was to keep them, and removes
 // incomplete files. It completes diagnoses in place; the warnings describe what
 // could not be done. An error means that a folder cannot be written or that ctx
-// is done; the next call then analyses the rest. Of the options only Memory and
+// is done; the next call then analyses the rest. Only the options Memory and
 // Mapping are used.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	warnings, err = removePartial(dir, o, diagnoses)
@@ -40,9 +40,9 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}
 		o.Keep = Keep(d.Keep)
 		r := New(dir, o)
-		// Either an earlier report has analysed the dump, or the run has,
-		// without writing a line: if no dump is kept, there is nothing left to
-		// analyse.
+		// The dump has already been analysed, by an earlier report or by the
+		// run, which was killed before it wrote a line. If no dump is kept,
+		// there is nothing left to analyse.
 		if done, ok := f.written(*d); ok {
 			c := &Case{folder: f, Record: done, Order: Order{Trigger: d.Trigger}}
 			if r.drop(c) {
@@ -96,7 +96,7 @@ func resumable(dir string, d record.Diagnosis) (folder, error) {
 }
 
 // inside reports whether newFolder could have created a folder of this name.
-// This is checked because a run directory is untrusted.
+// The name comes from a run directory, which is untrusted.
 func inside(name string) bool {
 	return path.Clean(name) == name && strings.HasPrefix(name, Artifacts+"/") &&
 		filepath.IsLocal(filepath.FromSlash(name))
@@ -135,7 +135,7 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 
 // removePartial removes files that were incomplete when a run was killed; their
 // temporary names begin with a dot. Heap dumps in folders without a diagnosis
-// are left in the form that is to be kept. Links are not followed.
+// are left in the form in which they are to be kept. Links are not followed.
 func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	known := map[string]bool{}
 	for i := range diagnoses {
@@ -160,8 +160,8 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 			case err != nil || strings.Count(name, "/") != 2 || known[name]:
 			case e.Name() == threadsFile:
 				named = append(named, folder{name: name, path: filepath.Dir(p)})
-			// If both names exist, the packed file may be an incomplete
-			// replacement of the other file.
+			// If a folder contains both a packed and an unpacked dump, the
+			// packed file may be an incomplete replacement of the other file.
 			case unknown[name] == "":
 				unknown[name] = e.Name()
 			}
@@ -186,9 +186,9 @@ func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warning
 	return warnings, nil
 }
 
-// leave handles a dump that no line names, because the run was killed before
-// the diagnosis was complete. It leaves the dump in the form that
-// diagnosis.json in its folder specifies, or stripped if that file is
+// leave handles a dump that no line of samples.ndjson names, because the run
+// was killed before the diagnosis was complete. It leaves the dump in the form
+// that diagnosis.json in its folder specifies, or stripped if that file is
 // unreadable. The warnings describe what was done.
 func (f folder) leave(o Options, file string) []error {
 	d, _ := f.read() // if the file is unreadable, the default applies

@@ -31,8 +31,8 @@ type series struct {
 // toldPlaces is the maximum number of growing places in a record.
 const toldPlaces = 10
 
-// addToSeries compares a dump that was taken at a mark with the earlier ones.
-// Objects of a restarted process are not compared.
+// addToSeries compares a dump that was taken at a mark with the dumps at
+// earlier marks. Dumps from before a restart of the process are not compared.
 func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 	at := place{c.Record.Device, c.Process.Key()}
 	r.mu.Lock()
@@ -71,8 +71,8 @@ func (r *Responder) keptName(c *Case, file string) string {
 	return c.Record.Folder + "/" + packed(file)
 }
 
-// Growth reports what grew in every dump that was taken at a mark, for each
-// process with at least two dumps of one life. It must be called after all
+// Growth returns a diagnosis for each life of a process with at least two dumps
+// at marks: what grew from each dump to the next. It must be called after all
 // cases are analysed.
 func (r *Responder) Growth() ([]record.Diagnosis, error) {
 	r.mu.Lock()
@@ -92,7 +92,7 @@ func (p place) compare(q place) int {
 }
 
 // keepGrowth keeps the growth of a series, if the series has at least two
-// dumps. The series itself is dropped, because it uses much memory.
+// dumps. The caller then drops the series, because it uses much memory.
 func (r *Responder) keepGrowth(s *series) error {
 	if s.dumps < 2 {
 		return nil

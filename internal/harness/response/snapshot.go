@@ -32,7 +32,7 @@ type MemorySnapshot struct {
 	graphics graphicsState
 }
 
-// or returns the snapshot in which missing readings are replaced by those of an
+// or returns the snapshot, with missing readings replaced by those of an
 // earlier snapshot.
 func (m *MemorySnapshot) or(before *MemorySnapshot) *MemorySnapshot {
 	if m == nil || before == nil {
@@ -78,9 +78,9 @@ func (m *MemorySnapshot) mapSource() string {
 	return "not read"
 }
 
-// noted returns the size of all stacks according to meminfo, and mapped their
-// size according to smaps. The two sources define stacks slightly differently,
-// and only meminfo includes the stacks of a JVM.
+// noted returns the size of all stacks according to meminfo; mapped returns it
+// according to smaps. The two sources define stacks slightly differently, and
+// only meminfo includes the stacks of a JVM.
 func (m *MemorySnapshot) noted() known.Int {
 	if m.meminfo == nil {
 		return known.Int{}
@@ -221,8 +221,8 @@ func readShowmap(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 	return composed(maps), nil
 }
 
-// readMaps only counts the mappings: smaps already shows what grows, and maps
-// contributes the addresses of the mappings.
+// readMaps only counts the mappings: growth is found in smaps, and maps.txt is
+// collected for the addresses of the mappings.
 func readMaps(_ *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	return []string{fmt.Sprintf("the addresses of %d mappings", bytes.Count(text, []byte("\n")))}, nil
 }
@@ -248,8 +248,8 @@ func composition(maps *footprint.Map) footprint.MapGrowth {
 	return footprint.CompareMaps(footprint.NewMap(), maps)
 }
 
-// toldRows is the maximum number of rows of a list in a summary, and
-// toldFindings the maximum number in a record.
+// toldRows is the maximum number of rows of a list in a summary. toldFindings
+// is the maximum number of findings of one list in a record.
 const (
 	toldRows     = 8
 	toldFindings = 15
