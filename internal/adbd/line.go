@@ -246,8 +246,8 @@ func (f *lineFault) garble(p []byte) []byte {
 	return p
 }
 
-// opening counts a service; it returns false if the connection is interrupted
-// instead.
+// opening counts a service that the peer opens; it returns false if a fault
+// interrupts the connection at this service.
 func (l *Line) opening() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

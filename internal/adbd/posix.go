@@ -6,15 +6,15 @@ import (
 	"syscall"
 )
 
-// errno is an error as the phone reports it: Linux's error number, whatever the
-// host, and the message of bionic's strerror.
+// errno is an error as the phone reports it: the error number of Linux, even on
+// another host, and the message of bionic's strerror.
 type errno struct {
 	number uint32
 	text   string
 }
 
 // errnos maps Go errors to a phone's errors. The order matters: a syscall.Errno
-// also matches the wider errors of io/fs.
+// also matches the more general errors of io/fs.
 var errnos = []struct {
 	err error
 	errno

@@ -51,8 +51,9 @@ func (p *plug) release(c io.Closer) {
 	delete(p.conns, c)
 }
 
-// pull ends everything on the phone. It closes the connections first, so no
-// exit status can follow.
+// pull ends all connections and commands of the phone. It closes the
+// connections first, so a command that is canceled can no longer report an exit
+// status.
 func (p *plug) pull() {
 	p.mu.Lock()
 	p.gone = true

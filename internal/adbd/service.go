@@ -12,13 +12,13 @@ import (
 type stream interface {
 	io.Reader
 	io.Writer
-	// Close ends the stream in order: written data reaches the peer, and Read
+	// Close ends the stream gracefully: written data reaches the peer, and Read
 	// soon returns.
 	Close() error
 }
 
-// service is what a peer opened; run returns when the service and everything
-// that it started have ended.
+// service is a shell command or a file session that a peer has opened; run
+// returns when the service and everything that it started have ended.
 type service interface {
 	run(ctx context.Context, phone Phone, s stream)
 }
@@ -46,8 +46,8 @@ func lookup(id Identity, name string) (service, bool) {
 // and TERM=x; others are ignored, as on a phone (ShellService in
 // daemon/services.cpp).
 func lookupShell(id Identity, options, command string) (service, bool) {
-	// By default, only the interactive shell has a terminal. Phones without the
-	// shell protocol give every command one.
+	// By default, only the interactive shell has a terminal; on phones without
+	// the shell protocol, every command has a terminal.
 	s := shellService{command: command, terminal: command == "" || !id.has(FeatureShell)}
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {

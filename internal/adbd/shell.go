@@ -22,9 +22,10 @@ const (
 	shellChunk = 32 << 10
 )
 
-// shellService runs one command. With packets it uses the shell protocol;
-// without, both outputs are sent raw and mixed, without an exit status. With
-// terminal the outputs are also mixed, and processed as by a terminal.
+// shellService runs one command. If packets is set, it uses the shell protocol;
+// otherwise stdout and stderr are sent raw and mixed, without an exit status.
+// If terminal is set, the outputs are also mixed, and processed as by a
+// terminal.
 type shellService struct {
 	command  string
 	packets  bool

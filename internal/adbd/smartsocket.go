@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// serverVersion is the ADB_SERVER_VERSION of the releases 29 to 35. A client
-// that expects another version would kill the server and start its own.
+// serverVersion is the ADB_SERVER_VERSION of adb 29 to 35. A client that
+// expects another version would kill the server and start its own.
 const serverVersion = 41
 
-// maxText is the maximum length of a message, which four hex digits must
-// represent.
+// maxText is the maximum length of a message in bytes: the length is sent as
+// four hex digits.
 const maxText = 0xffff
 
 // readRequest reads one smart-socket request: a length of four hex digits, then

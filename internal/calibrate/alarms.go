@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// lengths are the lengths of runs in hours; the last one is that of an entire
-// run.
+// lengths are the lengths of runs in hours; the last one is the length of an
+// entire run.
 var lengths = []float64{1, 2, 4, 8}
 
 const whole = 8
@@ -57,7 +57,8 @@ func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 
 func alarmCells(s scenario.Scenario, all []pair, b *bars) []string {
 	judged, n := ofRobust(all), len(all)
-	// hits counts, for each length, the processes that have the given gate.
+	// hits returns, for each length, the number of processes with the given
+	// gate verdict.
 	hits := func(g detector.Gate) []int {
 		var out []int
 		for i := range lengths[:len(lengths)-1] {

@@ -2,8 +2,9 @@ package main
 
 import "fmt"
 
-// surprise is the probability below which a count is too improbable to be due
-// to chance: its bar then counts as missed in loose mode.
+// surprise is the probability up to which loose mode no longer attributes a
+// count to chance, assuming a true figure equal to the bar. The bar is then
+// missed.
 const surprise = 1e-4
 
 // bars compares measured figures with their bars and collects the bars that
@@ -31,8 +32,8 @@ func (b *bars) most(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at most %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// least requires a figure to be at least the given percentage, and something to
-// count.
+// least requires a figure to be at least the given percentage; the bar is
+// missed, too, if there are no runs to count.
 func (b *bars) least(what string, hits, of int, percent float64) {
 	if of == 0 {
 		b.miss("%s: no runs to count", what)

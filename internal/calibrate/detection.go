@@ -66,7 +66,7 @@ func held(rate float64, all []ending) (holds, known int) {
 // onset is the time at which a late leak begins, in minutes.
 const onset = 120
 
-// late measures how soon a leak is found that begins after two hours.
+// late measures how soon a leak that begins after two hours is found.
 func late(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d processes per row, 10 h, with a leak that starts at %d min. Times are minutes from its "+
@@ -100,7 +100,8 @@ func lateCells(s scenario.Scenario, all []pair, b *bars) []string {
 	}
 }
 
-// since returns the times after a given time, counted from that time.
+// since omits the times before moment and returns the others relative to
+// moment.
 func since(moment float64, times []float64) []float64 {
 	var out []float64
 	for _, t := range times {

@@ -32,7 +32,8 @@ func nights(o options) table {
 // nightBar holds the bars of a row of nights, in percent.
 type nightBar struct{ leakLeast, leakMost, passMost, settledMost float64 }
 
-// nightBars are the bars of the rows that have one.
+// nightBars holds the bars that apply to a single row, by the name of the row;
+// nightBarOf returns the bars of all rows.
 var nightBars = map[string]nightBar{
 	"OOM at 512 MB, app, 600 MB/h":                {95, 100, 0, 0},
 	"OOM at 512 MB, app, 1200 MB/h":               {95, 100, 0, 0},

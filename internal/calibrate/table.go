@@ -25,12 +25,13 @@ type row struct {
 	hours float64
 	// one executes run i. Runs execute concurrently.
 	one func(i int, r *rand.Rand)
-	// cells returns the cells after the name, once all runs are done.
+	// cells returns the cells of the row that follow its name. It is called
+	// once all runs are done.
 	cells func(b *bars) []string
 }
 
-// study builds a row: one returns the result of a run, and sum summarizes all
-// results in the cells.
+// study builds a row from two functions: one returns the result of a run, and
+// sum summarizes all results in the cells.
 func study[T any](name string, runs int, hours float64, one func(i int, r *rand.Rand) T,
 	sum func(all []T, b *bars) []string) row {
 	all := make([]T, runs)

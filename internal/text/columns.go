@@ -60,8 +60,7 @@ func TailColumns(s string, n int) string {
 	return ellipsis
 }
 
-// Cell returns s Printable in exactly n columns: its TailColumns, padded with
-// blanks.
+// Cell returns the TailColumns of s, padded with blanks to exactly n columns.
 func Cell(s string, n int) string {
 	s = TailColumns(s, n)
 	return s + strings.Repeat(" ", n-Columns(s))

@@ -10,8 +10,8 @@ import (
 )
 
 // Size formats n bytes in kB, MB or GB, each 1,024 of the smaller unit, with
-// one decimal. GB are used from 10 GB, so that the sizes of a process or a heap
-// usually have the same unit.
+// one decimal. GB is used for 10 GB or more, so that the sizes of a process or
+// a heap usually have the same unit.
 func Size(n int64) string { return size(float64(n)) }
 
 func size(n float64) string {

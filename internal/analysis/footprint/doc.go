@@ -4,12 +4,12 @@
 // Parts of names that change every time (thread IDs, counters, addresses,
 // hashes of installations) are replaced by an asterisk, so that many small
 // mappings that grow together form one row. The rows add up to the totals:
-// unnamed memory has a row of its own, and so do all names beyond the cap
-// together. Only the sources of graphics memory overlap, so they are listed
-// separately and never added up.
+// unnamed memory has its own row, and all names beyond the cap share one row.
+// Only the sources of graphics memory overlap, so they are listed separately
+// and never added up.
 //
 // Mappings are classified like the rows of Android's dumpsys meminfo
-// (system/memory libmeminfo, androidprocheaps.cpp), so the two can be compared;
-// doc comments describe two differences. Names in the input are untrusted;
-// returned names are short and printable.
+// (system/memory libmeminfo, androidprocheaps.cpp), so the rows can be compared
+// with its output; the comment of Map.bss describes two differences. Names in
+// the input are untrusted; returned names are short and printable.
 package footprint

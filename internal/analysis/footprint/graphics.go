@@ -52,14 +52,14 @@ type GraphicsReading struct {
 	// list was read.
 	Buffers     []Buffer
 	BuffersRead bool
-	// Imported lists the buffers that SurfaceFlinger has mapped, including
-	// those of windows if apps allocate their own (Android 12 and later).
+	// Imported lists the buffers that SurfaceFlinger has mapped, including the
+	// buffers of windows that apps allocate themselves (Android 12 and later).
 	Imported     []Buffer
 	ImportedRead bool
 	// Package is the package of the process, or the name of the process. If it
 	// is empty, layers are not attributed to other apps.
 	Package string
-	// Why holds, for each source that could not be read, the reason.
+	// Why holds the reason for each source that could not be read.
 	Why map[Channel]string
 }
 

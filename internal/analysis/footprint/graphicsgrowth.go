@@ -42,8 +42,9 @@ type Incomparable struct {
 	Reason string
 }
 
-// GraphicsGrowth is the difference between two readings of one process. Each
-// list begins with the largest growth; bytes come before counts.
+// GraphicsGrowth is the difference between two readings of one process. In each
+// list of rows, sizes in bytes come before counts, and the largest growth comes
+// first.
 type GraphicsGrowth struct {
 	// Rows must not be added up: they count the same memory in different ways.
 	Rows []GraphicsRow
@@ -93,8 +94,8 @@ func byUnit(a, b GraphicsRow) int {
 		strings.Compare(a.Name, b.Name))
 }
 
-// whyUnavailable returns the reason why a number is unknown, in the words of
-// its reader if the reader reported one.
+// whyUnavailable returns in which snapshots a number is unknown, followed by
+// the reason that the reading contains for its source, if any.
 func whyUnavailable(s Channel, before, after *GraphicsReading, inBefore, inAfter bool) string {
 	switch {
 	case inBefore:

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// KeyOf returns an identity, stable from run to run, of something that grew:
-// the SHA-256 of its kind and its name, shortened to 40 lowercase hexadecimal
-// digits. Names of mappings do not contain parts that change from run to run.
+// KeyOf returns an identifier of something that grew, which is the same in
+// every run: the SHA-256 of its kind and its name, shortened to 40 lowercase
+// hexadecimal digits. Names of mappings do not contain parts that change from
+// run to run.
 func KeyOf(kind, name string) string {
 	sum := sha256.Sum256([]byte(kind + "\n" + name + "\n"))
 	return hex.EncodeToString(sum[:20])

@@ -20,8 +20,8 @@ const (
 	Named Kind = "named"
 	// File is the memory of mapped files, and the .bss of libraries.
 	File Kind = "file"
-	// Device is the memory of drivers. Android counts system properties here as
-	// well.
+	// Device is the memory of drivers and, as in Android's classification, of
+	// system properties.
 	Device Kind = "device"
 )
 
@@ -75,7 +75,7 @@ func kindOf(name []byte) Kind {
 	if anonymous(name) {
 		return Anonymous
 	}
-	// In a vendor's path, kgsl-3d0 may be further down.
+	// Vendors may place kgsl-3d0 in a subdirectory.
 	if bytes.Contains(name, []byte("kgsl-3d0")) {
 		return Device
 	}

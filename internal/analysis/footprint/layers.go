@@ -40,9 +40,10 @@ func (p *layerSum) size() known.Int {
 	return known.Of(p.bytes)
 }
 
-// layersBetween returns the layers from the better of the lists that both
-// snapshots contain. Only one list is used, because most buffers in one list
-// are also in the other. It returns nil if neither list is in both snapshots.
+// layersBetween returns the layers of the imported buffers if both snapshots
+// contain them, otherwise the layers of the allocated buffers. Only one list is
+// used, because most buffers are in both lists. It returns nil if neither list
+// is in both snapshots.
 func layersBetween(before, after *GraphicsReading) *layers {
 	switch {
 	case before.ImportedRead && after.ImportedRead:

@@ -146,7 +146,7 @@ func (m *Map) make(k mapKey) (mapKey, *mapSums) {
 // bss returns the name of a mapping's memory if it belongs to the file before
 // the mapping, or "". Android assigns unnamed memory to the library that ends
 // where the memory begins, and does not handle [anon:.bss], the linker's name
-// for it (bionic linker_phdr.cpp). Here, only the first writable unnamed
+// for it (bionic linker_phdr.cpp). In leakgate, only the first writable unnamed
 // mapping is a .bss, so growth in many mappings is not attributed to a library.
 func (m *Map) bss(name []byte, x Mapping) string {
 	if m.last.file == "" || x.Start == 0 || x.Start != m.last.end {

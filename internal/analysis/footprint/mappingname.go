@@ -145,8 +145,8 @@ func word(b []byte) int {
 	return len(b)
 }
 
-// hash reports whether a word is an address, or at least half of one; this
-// includes the first part of a UUID.
+// hash reports whether a word is a hexadecimal number with the prefix 0x, or
+// with at least 8 digits, such as an address or the first part of a UUID.
 func hash(token []byte) bool {
 	number := bytes.TrimPrefix(token, []byte("0x"))
 	if hexes(number) != len(number) || len(number) == 0 {

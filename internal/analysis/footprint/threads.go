@@ -52,8 +52,8 @@ type ThreadGroup struct {
 	// Example is one of the names, made printable.
 	Example string
 	// Parts is set if several numbers differ: each part contains the threads
-	// that differ only in the last number. It lists at most five parts, those
-	// that grew most.
+	// that differ only in the last number. It lists at most the five parts that
+	// grew most.
 	Parts []ThreadPart
 }
 

@@ -6,8 +6,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Lines formats the growth as at most 12 short lines: the numbers, at most top
-// groups that grew, and warnings.
+// Lines formats the growth as at most 12 short lines: the total number of
+// threads, the memory of their stacks, at most top groups that grew, and
+// warnings.
 func (g *ThreadGrowth) Lines(top int) []string {
 	lines := []string{
 		fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threadCount(g.After), g.After-g.Before, g.New,

@@ -69,8 +69,8 @@ func (d *Warnings) Add(line int, field string, text []byte, reason string) {
 }
 
 // All returns the errors, each an *Error, in the order in which they were
-// added. If errors were skipped, the last one reports their number. If there
-// are no errors, All returns nil.
+// added. If errors were skipped, an additional error at the end, which is not
+// an *Error, reports their number. If there are no errors, All returns nil.
 func (d *Warnings) All() []error {
 	if d.lost > 0 {
 		return append(d.list, fmt.Errorf("%d more warnings skipped", d.lost))

@@ -64,9 +64,9 @@ const (
 	confidence    = 0.99
 	noisy, noisyT = 1.2, 8
 	// Growth slows if the rate in the latest two intervals is less than slowing
-	// times the rate in the first two. It has settled if the rate is less than
-	// settled times that rate. Differences within slowingZ or settledZ standard
-	// deviations count as noise.
+	// times the rate in the first two. Growth has settled if the latest rate is
+	// less than settled times the first rate. Differences within slowingZ or
+	// settledZ standard deviations count as noise.
 	slowing, slowingZ = 0.6, 1.64
 	settled, settledZ = 1.0 / 3, 2.5
 	// lastShare is the minimum growth in the latest interval, as a share of the

@@ -45,7 +45,7 @@ func (l line) bounds(p float64) (low, high float64) {
 	return l.slope - half, l.slope + half
 }
 
-// quantiles caches computed values: all trips need the same few.
+// quantiles caches computed values: all trips need the same few values.
 var quantiles sync.Map
 
 // quantile returns a quantile of Student's t distribution.

@@ -94,19 +94,18 @@ func (j *judgedMeasure) record() record.TripMeasure {
 // rounded rounds a rate to three decimal places.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// smallest returns the minimum rate with which the measure would not have
-// passed.
+// smallest returns the lowest rate at which the measure would not have passed.
 func (j *judgedMeasure) smallest() float64 {
 	if j.rule.unit == record.UnitCount {
 		return j.rule.found
 	}
-	// For a measure that has leveled off, the latest readings bound what may
-	// still grow.
+	// If a measure has leveled off, the latest rate bounds the growth that may
+	// remain.
 	rest := 0.0
 	if j.flattened {
 		rest = j.curve.latest + 2*j.curve.sd
 	}
-	// The last bound is the rate that is detected with a probability of 95 %,
+	// The last value is the rate that is detected with a probability of 95 %,
 	// if noise alone causes a false alarm with a probability of 2.5 %.
 	return max(j.rule.found, rest, j.high, (quantile(0.975, j.line.df)+quantile(0.95, j.line.df))*j.line.se)
 }

@@ -19,7 +19,8 @@ func (s *series) add(loops int, r Measured) {
 	s.loops, s.readings = append(s.loops, float64(loops)), append(s.readings, r)
 }
 
-// measure is one of the numbers that each reading contains.
+// measure is a quantity with its values in all readings; a value is nil if the
+// reading does not contain the quantity.
 type measure struct {
 	name   string
 	rule   rule
@@ -45,10 +46,11 @@ var dimensions = []struct {
 	{"files", pooled, func(r *Measured) *int64 { return r.Files }},
 }
 
-// graphics returns the graphics memory. Graphics of the App Summary includes
-// EGL and GL mtrack (android.app.ActivityThread.dumpMemInfoTable,
-// Debug.MemoryInfo.getSummaryGraphics); without a summary, only EGL mtrack and
-// GL mtrack are known.
+// graphics returns the graphics memory. Graphics of the App Summary is the sum
+// of Gfx dev, EGL mtrack and GL mtrack
+// (android.app.ActivityThread.dumpMemInfoTable,
+// Debug.MemoryInfo.getSummaryGraphics). Without a summary, the known values are
+// added up; the result is nil if neither EGL mtrack nor GL mtrack is known.
 func graphics(b *record.Breakdown) *int64 {
 	if b.Graphics != nil || b.EGL == nil && b.GL == nil {
 		return b.Graphics

@@ -19,9 +19,9 @@ type Subject interface {
 	Settle(ctx context.Context) (settled bool, err error)
 	// Snapshot counts what the process holds now.
 	Snapshot(ctx context.Context) (Measured, error)
-	// Dump writes a heap dump and opens it. An error means that the heap cannot
-	// be dumped, and the trip continues without dumps, unless the context is
-	// done.
+	// Dump writes a heap dump and opens it. Unless the context is done, an
+	// error means that the heap cannot be dumped, and the trip continues
+	// without dumps.
 	Dump(ctx context.Context) (*Dump, error)
 }
 
@@ -35,12 +35,12 @@ type Life struct {
 	Start uint64
 }
 
-// Measured is what a process holds at one point in time. Values that could not
-// be read are nil or missing; Reasons says why.
+// Measured holds the object counts and the memory of a process at one point in
+// time. Values that could not be read are nil or missing; Reasons says why.
 type Measured struct {
 	Life
 	User int
-	// Objects counts objects by the names of dumpsys meminfo.
+	// Objects holds the object counts of dumpsys meminfo, by name.
 	Objects        map[string]int64
 	Threads, Files *int64
 	// Breakdown is the memory by dimension; PSS is the total including swap, in

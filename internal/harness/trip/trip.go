@@ -435,7 +435,7 @@ type judgedMeasure struct {
 	overruled bool
 }
 
-// judged judges all measures.
+// judged returns all measures with their current judgments.
 func (t *trip) judged() []judgedMeasure {
 	var out []judgedMeasure
 	flat := t.heaps != nil && t.heaps.flat()
