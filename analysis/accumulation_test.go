@@ -110,8 +110,8 @@ func TestAccumulations(t *testing.T) {
 			}},
 		{
 			"list",
-			"class com.shop.Sessions > java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session, 4000 x " +
-				"byte[]\n", func(h *hproftest.Heap) {
+			"class com.shop.Sessions > java.util.ArrayList > java.lang.Object[]: " +
+				"4000 x com.shop.Session, 4000 x byte[]\n", func(h *hproftest.Heap) {
 				next, list := session(h), h.ArrayList()
 				for range sessions {
 					list.Add(next())
@@ -188,8 +188,8 @@ func TestAccumulations(t *testing.T) {
 			}},
 		{
 			"at the end of a long list", "class com.shop.Chain > " + strings.Repeat("com.shop.Link > ", 13+15) +
-				"java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session, 4000 x byte[], 472 dominators " +
-				"omitted\n", func(h *hproftest.Heap) {
+				"java.util.ArrayList > java.lang.Object[]: " +
+				"4000 x com.shop.Session, 4000 x byte[], 472 dominators omitted\n", func(h *hproftest.Heap) {
 				next, list := session(h), h.ArrayList()
 				for range sessions {
 					list.Add(next())

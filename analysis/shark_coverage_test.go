@@ -256,8 +256,8 @@ var wantedOfShark = map[string][]string{
 		"View is part of a window view hierarchy", "View not part of a window view hierarchy",
 		"View.mAttachInfo is null (view detached)", "View.mAttachInfo is not null (view attached)",
 		"View.mID = R.id.text", "View.mID = R.id.null", "View.mWindowAttachCount = 1", "Editor#mTextView: View ",
-		"wrapper instance of com.example.ThemedContext, wrapping activity com.example.MainActivity with mDestroyed = " +
-			"false", "application instance of com.example.App", "with mDestroyed = true",
+		"wrapper instance of com.example.ThemedContext, wrapping activity com.example.MainActivity " +
+			"with mDestroyed = false", "application instance of com.example.App", "with mDestroyed = true",
 		"impl instance of android.app.ContextImpl", "service instance of com.example.SyncService",
 		"nothing instance of com.example.ThemedContext", ", wrapping com.example.App",
 		"ThemedContext wraps an Activity with Activity.mDestroyed false", "ThemedContext wraps an Application context",

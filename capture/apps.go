@@ -27,8 +27,8 @@ func RunningApps(ctx context.Context, dev Device, limit int) (packages []string,
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, 0,
-			fmt.Errorf("list running apps of %s: output truncated after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
+		return nil, 0, fmt.Errorf("list running apps of %s: output truncated after %q",
+			dev.Serial(), shell.Clip(string(a.Stderr)))
 	}
 	packages = runningPackages(parts["installed"], parts["running"])
 	return packages[:min(limit, len(packages))], len(packages), nil

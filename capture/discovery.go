@@ -70,9 +70,8 @@ func lookFor(ctx context.Context, dev Device, m shell.Marker, command string) (m
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil,
-			fmt.Errorf("list processes of %s: output truncated after %q", dev.Serial(),
-				shell.Clip(string(a.Stderr)))
+		return nil, fmt.Errorf("list processes of %s: output truncated after %q",
+			dev.Serial(), shell.Clip(string(a.Stderr)))
 	}
 	return parts, nil
 }

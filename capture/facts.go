@@ -86,16 +86,15 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	}))
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		return Facts{},
-			fmt.Errorf("%w: reconnect it or run `adb reconnect`; if that does not help, reboot the device", err)
+		return Facts{}, fmt.Errorf("%w: reconnect it or run `adb reconnect`; if that does not help, reboot the device",
+			err)
 	case err != nil:
 		return Facts{}, fmt.Errorf("read facts of the device: %w", err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return Facts{},
-			fmt.Errorf("read facts of device %s: its shell answered %q; is /system/bin/sh usable?", dev.Serial(),
-				shell.Clip(string(a.Stdout)+string(a.Stderr)))
+		return Facts{}, fmt.Errorf("read facts of device %s: its shell answered %q; is /system/bin/sh usable?",
+			dev.Serial(), shell.Clip(string(a.Stdout)+string(a.Stderr)))
 	}
 	said := func(label string) string { return shell.Clip(string(parts[label])) }
 	up, err := procfs.ParseUptime(parts["up"])
@@ -117,10 +116,9 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	f.API, _ = strconv.Atoi(said("sdk"))
 	var ok bool
 	if f.TimeScale, ok = parseScale(said("scale")); !ok {
-		return f,
-			fmt.Errorf("%w: device %s has the property %s with the invalid value %q: want a number from 1 to 10000, "+
-				"or no such property",
-				ErrTimeScale, text.Printable(dev.Serial()), scaleProperty, said("scale"))
+		return f, fmt.Errorf("%w: device %s has the property %s with the invalid value %q: "+
+			"want a number from 1 to 10000, or no such property",
+			ErrTimeScale, text.Printable(dev.Serial()), scaleProperty, said("scale"))
 	}
 	return f, nil
 }

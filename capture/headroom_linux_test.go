@@ -426,8 +426,8 @@ func unprivileged(t *testing.T) *shelltest.Device {
 
 // If the output is arbitrary text, all numbers are unknown.
 func FuzzHeadroom(f *testing.F) {
-	stat := "20602 (a b) S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 " +
-		"49213 1\n"
+	stat := "20602 (a b) S 631 631 0 0 -1 1077952832 117654 0 1014 " +
+		"0 2843 1207 0 0 20 0 71 0 277749 15032385536 49213 1\n"
 	f.Add([]byte("/proc/20602/stat:"+stat+
 		"/proc/20602/status:Threads:\t71\n/proc/20602/status:VmSize:\t 8999999 kB\n/proc/20602/limits:Max open files "+
 		"           1024                 4096                 files     \n"),

@@ -115,9 +115,8 @@ func ParsePattern(text string) (Pattern, error) {
 	}
 	for _, c := range stem {
 		if !patternRune(c) {
-			return "",
-				fmt.Errorf("parse process pattern %q: invalid character %q; a star may only be the last character",
-					text, c)
+			return "", fmt.Errorf("parse process pattern %q: invalid character %q; "+
+				"a star may only be the last character", text, c)
 		}
 	}
 	return Pattern(text), nil

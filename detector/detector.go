@@ -170,8 +170,8 @@ func (d *Detector) Verdict() Verdict {
 func (d *Detector) CompareTo(bases ...*Detector) (Verdict, error) {
 	head, ok := d.machine.(*robustMachine)
 	if !ok {
-		return Verdict{},
-			fmt.Errorf("compare with a base run: policy %q does not support it; use %q", d.policy.Name, PolicyRobust)
+		return Verdict{}, fmt.Errorf("compare with a base run: policy %q does not support it; use %q",
+			d.policy.Name, PolicyRobust)
 	}
 	if len(bases) == 0 {
 		return Verdict{}, errors.New("compare with base runs: no base run given")
@@ -179,9 +179,8 @@ func (d *Detector) CompareTo(bases ...*Detector) (Verdict, error) {
 	of := make([]*robustMachine, len(bases))
 	for i, base := range bases {
 		if of[i], ok = base.machine.(*robustMachine); !ok {
-			return Verdict{},
-				fmt.Errorf("compare with a base run: it was judged by policy %q; use %q", base.policy.Name,
-					PolicyRobust)
+			return Verdict{}, fmt.Errorf("compare with a base run: it was judged by policy %q; use %q",
+				base.policy.Name, PolicyRobust)
 		}
 	}
 	return d.withoutBlindPass(head.compareTo(of)), nil

@@ -140,9 +140,8 @@ func (d *articleMachine) gate(l trend.Line) (Gate, string) {
 		return Inconclusive, "still " + d.state.String() + " after " + minutesText(d.now-d.entered) +
 			": watch longer to confirm or clear it"
 	case h.unconfirmed || d.look.unconfirmed:
-		return Inconclusive,
-			fmt.Sprintf("growth could not be confirmed: fewer than %d breakdowns arrived in CONFIRMING",
-				d.a.extraBreakdowns)
+		return Inconclusive, fmt.Sprintf("growth could not be confirmed: "+
+			"fewer than %d breakdowns arrived in CONFIRMING", d.a.extraBreakdowns)
 	case !h.enough && !h.longEnough(&d.a):
 		return Inconclusive, d.shortText()
 	}

@@ -135,10 +135,8 @@ func TestRelapseText(t *testing.T) {
 		t.Errorf("at %.1f min", age)
 	}
 	for _, words := range []string{
-		"3 deaths from lack of memory, and memory is at 383 MB again: the processes that died began at about 229 MB " +
-			"and " +
-			"ended at about 432; " +
-			"growth: ",
+		"3 deaths from lack of memory, and memory is at 383 MB again: " +
+			"the processes that died began at about 229 MB and ended at about 432; growth: ",
 	} {
 		if !strings.Contains(got[0].Because, words) {
 			t.Errorf("no %q in %q", words, got[0].Because)

@@ -450,8 +450,8 @@ var (
 	errNoGraphics = errors.New(
 		"this device reports no graphics memory for this process: graphics leaks cannot be detected")
 	errNoSwap    = errors.New("swapped memory was not measured: this kernel does not report SwapPss")
-	errAnonymous = errors.New("only anonymous memory was measured between breakdowns: files, ashmem and drivers are " +
-		"missing")
+	errAnonymous = errors.New("only anonymous memory was measured between breakdowns: " +
+		"files, ashmem and drivers are missing")
 )
 
 func (m *robustMachine) warnings(j *judgement) []error {

@@ -95,8 +95,8 @@ func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 	want := fmt.Sprintf("to grow by less than %g MB/h, with 95 %% confidence", mbPerHour)
 	return &matcher[ProcessState]{want: want, match: func(s ProcessState) (bool, string, error) {
 		if s.Slope == nil {
-			return false, s.GomegaString(),
-				fmt.Errorf("judge the slope of %s: the rate is still unknown: %s", s.Process, s.Because)
+			return false, s.GomegaString(), fmt.Errorf("judge the slope of %s: the rate is still unknown: %s",
+				s.Process, s.Because)
 		}
 		return s.Slope.High < mbPerHour, s.GomegaString(), nil
 	}}
@@ -143,9 +143,8 @@ func HaveLeaks() types.GomegaMatcher {
 				words = d.GomegaString() + " has " + check.Describe(own) + traceOf(d, own[0].Key)
 			}
 			if len(own) == 0 && len(d.Report.Undecided) > 0 {
-				return false, words,
-					fmt.Errorf("judge %s: leaks cannot be ruled out: %s", d.GomegaString(),
-						strings.Join(d.Report.Undecided, "; "))
+				return false, words, fmt.Errorf("judge %s: leaks cannot be ruled out: %s",
+					d.GomegaString(), strings.Join(d.Report.Undecided, "; "))
 			}
 			return len(own) > 0, words, nil
 		}}
@@ -187,9 +186,8 @@ func HaveRetainedBelow(class string, bytes int64) types.GomegaMatcher {
 					words := fmt.Sprintf("%s: %s of %s, %s retained", d.GomegaString(),
 						text.Count(int(c.Instances), "object", "objects"), class, text.Bytes(c.RetainedBytes))
 					if c.RetainedIsBound && c.RetainedBytes < bytes {
-						return false, words,
-							fmt.Errorf("judge %s: %s retains at least %s; the exact size is unknown", d.GomegaString(),
-								class, text.Bytes(c.RetainedBytes))
+						return false, words, fmt.Errorf("judge %s: %s retains at least %s; the exact size is unknown",
+							d.GomegaString(), class, text.Bytes(c.RetainedBytes))
 					}
 					return c.RetainedBytes < bytes, words, nil
 				}
@@ -200,8 +198,8 @@ func HaveRetainedBelow(class string, bytes int64) types.GomegaMatcher {
 			words := fmt.Sprintf("%s: %s is not among the %d classes that retain the most, so it retains at most %s",
 				d.GomegaString(), class, len(d.Report.Classes), text.Bytes(max(least, 0)))
 			if least > 0 && bytes <= least {
-				return false, words,
-					fmt.Errorf("judge %s: %s is not among the classes that retain the most", d.GomegaString(), class)
+				return false, words, fmt.Errorf("judge %s: %s is not among the classes that retain the most",
+					d.GomegaString(), class)
 			}
 			return true, words, nil
 		}}
@@ -226,10 +224,8 @@ func HaveLeaked(before *Snapshot) types.GomegaMatcher {
 				return false, "", err
 			}
 			if now.PID != before.PID || now.Start != before.Start {
-				return false, "",
-					fmt.Errorf("compare %s: it has restarted since the snapshot (pid %[3]d, then %[2]d)", s.Process,
-						now.PID,
-						before.PID)
+				return false, "", fmt.Errorf("compare %s: it has restarted since the snapshot (pid %[3]d, then %[2]d)",
+					s.Process, now.PID, before.PID)
 			}
 			rises := snapshotGrowth(before, now)
 			if len(rises) == 0 {

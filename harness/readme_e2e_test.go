@@ -114,8 +114,8 @@ func TestHarnessPageFromEmptyDirectory(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	console := string(out)
 	for _, want := range []string{
-		"leak: com.cart: leaks 1 x CheckoutActivity, held by ScreenTracker.sScreens (2.0 MB retained); Activities 0 " +
-			"-> 1", "static ScreenTracker.sScreens", "cart_test.go:27",
+		"leak: com.cart: leaks 1 x CheckoutActivity, held by ScreenTracker.sScreens (2.0 MB retained); " +
+			"Activities 0 -> 1", "static ScreenTracker.sScreens", "cart_test.go:27",
 	} {
 		if !strings.Contains(console, want) {
 			t.Errorf("no %q", want)

@@ -30,9 +30,8 @@ func WritePaths(w io.Writer, p *analysis.Paths, top int) error {
 		}
 	}
 	if p.Reached == 0 {
-		out.line("no path found: the objects are garbage, or held only by references that are not followed, such as " +
-			"weak " +
-			"ones")
+		out.line("no path found: the objects are garbage, " +
+			"or held only by references that are not followed, such as weak ones")
 	}
 	out.warnings(p.Warnings)
 	return out.writeTo(w)

@@ -47,8 +47,8 @@ func WriteRun(w io.Writer, r record.Run) error {
 	case r.Stopped == "killed":
 		out.line("The run was killed; this report covers the time until then.")
 	case r.Stopped == "disk":
-		out.line("The run was stopped because its directory could not be written; this report covers the time until " +
-			"then.")
+		out.line("The run was stopped because its directory could not be written; " +
+			"this report covers the time until then.")
 	case r.Interrupted:
 		out.line("The run was interrupted; this report covers the time until then.")
 	case r.ExitCode == record.ExitNoDevice && len(r.Processes) == 0:

@@ -94,9 +94,8 @@ func TestHeadlines(t *testing.T) {
 		},
 		{
 			of("leak", detector.Normal, detector.Confirming), "robust",
-			"LEAK (java leak), proved at the end, without an alarm during the run, live state reached CONFIRMING, " +
-				"NORMAL at " +
-				"the end",
+			"LEAK (java leak), proved at the end, without an alarm during the run, " +
+				"live state reached CONFIRMING, NORMAL at the end",
 		},
 		{of("pass", detector.Normal, detector.Normal), "robust", "PASS"},
 		{

@@ -93,22 +93,21 @@ func parseEndpoint(text string) (endpoint, error) {
 func parseSpec(spec string) (endpoint, error) {
 	kind, rest, ok := strings.Cut(spec, ":")
 	if !ok {
-		return endpoint{},
-			fmt.Errorf("invalid socket specification %s: want tcp:PORT, tcp:HOST:PORT or localfilesystem:PATH",
-				quoted(spec))
+		return endpoint{}, fmt.Errorf("invalid socket specification %s: "+
+			"want tcp:PORT, tcp:HOST:PORT or localfilesystem:PATH", quoted(spec))
 	}
 	switch kind {
 	case "tcp":
 		return parseTCP(spec, rest)
 	case "localfilesystem":
 		if rest == "" {
-			return endpoint{},
-				fmt.Errorf("socket specification %s has no path: want localfilesystem:PATH", quoted(spec))
+			return endpoint{}, fmt.Errorf("socket specification %s has no path: want localfilesystem:PATH",
+				quoted(spec))
 		}
 		return endpoint{"unix", rest}, nil
 	}
-	return endpoint{},
-		fmt.Errorf("unsupported socket kind %s: want tcp:PORT, tcp:HOST:PORT or localfilesystem:PATH", quoted(kind))
+	return endpoint{}, fmt.Errorf("unsupported socket kind %s: want tcp:PORT, tcp:HOST:PORT or localfilesystem:PATH",
+		quoted(kind))
 }
 
 func parseTCP(spec, rest string) (endpoint, error) {
@@ -116,8 +115,8 @@ func parseTCP(spec, rest string) (endpoint, error) {
 	if strings.Contains(rest, ":") {
 		var err error
 		if host, port, err = net.SplitHostPort(rest); err != nil {
-			return endpoint{},
-				fmt.Errorf("invalid TCP address %s: want tcp:HOST:PORT, with an IPv6 host in brackets", quoted(spec))
+			return endpoint{}, fmt.Errorf("invalid TCP address %s: want tcp:HOST:PORT, with an IPv6 host in brackets",
+				quoted(spec))
 		}
 	}
 	if host == "" {

@@ -68,8 +68,8 @@ func (f *acceptFlags) check(args []string) (time.Time, error) {
 	case !f.current && len(args) != 1:
 		return time.Time{}, fmt.Errorf("want the key of one leak, got %d; every report shows it", len(args))
 	case !f.current && !keyForm.MatchString(args[0]):
-		return time.Time{},
-			fmt.Errorf("KEY: %w", invalid(args[0], "8 to 64 hexadecimal digits in lower case, as reports show them"))
+		return time.Time{}, fmt.Errorf("KEY: %w",
+			invalid(args[0], "8 to 64 hexadecimal digits in lower case, as reports show them"))
 	case f.reason == "", f.owner == "", f.until == "":
 		return time.Time{}, errors.New("an accepted leak needs --reason, --owner and --until")
 	}

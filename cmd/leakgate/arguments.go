@@ -24,9 +24,8 @@ func checkValues(root *cobra.Command, args []string) (*cobra.Command, error) {
 		}
 		i++
 		if isFlag(cmd, args[i]) {
-			return cmd,
-				fmt.Errorf("--%s needs a value, and %s is a flag: write --%[1]s %[3]s, or --%[1]s=%[2]s if it is the "+
-					"value", name, args[i], f.Value.Type())
+			return cmd, fmt.Errorf("--%s needs a value, and %s is a flag: "+
+				"write --%[1]s %[3]s, or --%[1]s=%[2]s if it is the value", name, args[i], f.Value.Type())
 		}
 	}
 	return nil, nil

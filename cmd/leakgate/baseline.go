@@ -145,9 +145,8 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 			became = b.Add(o, s.window)
 		}
 		if became == gate.TooOld {
-			return nil,
-				fmt.Errorf("the baseline already has %d newer runs, which is its limit: this run is from %s", s.window,
-					ev.Observations[0].Started.Format(time.DateTime))
+			return nil, fmt.Errorf("the baseline already has %d newer runs, which is its limit: this run is from %s",
+				s.window, ev.Observations[0].Started.Format(time.DateTime))
 		}
 		added = len(b.Runs)
 		return b.Encode()
@@ -337,9 +336,8 @@ func (f *baselineFlags) pin(c console, args []string) int {
 				return nil, err
 			}
 			if pinned = b.Pin(args[0]); pinned == 0 {
-				return nil,
-					errors.New(
-						"the baseline has no good run to pin: add some with `leakgate baseline update --run DIR`")
+				return nil, errors.New("the baseline has no good run to pin: " +
+					"add some with `leakgate baseline update --run DIR`")
 			}
 			return b.Encode()
 		})

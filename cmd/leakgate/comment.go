@@ -148,8 +148,8 @@ func readComparison(dir string) (*comparison.Comparison, error) {
 	}
 	file, err := hostfile.Open(filepath.Join(dir, comparison.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil,
-			fmt.Errorf("%s has no %s: `leakgate gate --run %s` writes it", dir, comparison.FileName, shellWord(dir))
+		return nil, fmt.Errorf("%s has no %s: `leakgate gate --run %s` writes it",
+			dir, comparison.FileName, shellWord(dir))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open comparison: %w", err)

@@ -137,8 +137,8 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 }
 
 // errRenamed is the error for a mapping that is given for a summary.
-var errRenamed = errors.New("a summary keeps the names that it was written with: give a mapping with the heap dump " +
-	"instead")
+var errRenamed = errors.New("a summary keeps the names that it was written with: " +
+	"give a mapping with the heap dump instead")
 
 // summarize reads a dump, or the summary of one. remap reports whether a
 // mapping was given for this side.

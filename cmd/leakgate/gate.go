@@ -285,9 +285,8 @@ func (f *sourceFlags) read(ctx context.Context, c console) ([]*evidence.Evidence
 func readRun(ctx context.Context, dir string) (*evidence.Evidence, error) {
 	ev, err := evidence.FromRun(ctx, dir)
 	if info, serr := os.Stat(dir); err != nil && serr == nil && !info.IsDir() {
-		return nil,
-			fmt.Errorf("%s is a file, not a run directory; give heap dumps with --dump PROCESS=FILE,FILE,FILE",
-				text.Printable(dir))
+		return nil, fmt.Errorf("%s is a file, not a run directory; give heap dumps with --dump PROCESS=FILE,FILE,FILE",
+			text.Printable(dir))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return ev, err
@@ -316,14 +315,12 @@ func (f *sourceFlags) readDumps(ctx context.Context, c console) (*evidence.Evide
 		process, files, ok := strings.Cut(given, "=")
 		s := evidence.Scenario{Process: strings.TrimSpace(process), Files: strings.Split(files, ",")}
 		if !ok || s.Process == "" || slices.Contains(s.Files, "") {
-			return nil,
-				fmt.Errorf("--dump: %w",
-					invalid(given, "PROCESS=FILE,FILE,... such as com.shop=loop1.hprof,loop2.hprof,loop3.hprof"))
+			return nil, fmt.Errorf("--dump: %w",
+				invalid(given, "PROCESS=FILE,FILE,... such as com.shop=loop1.hprof,loop2.hprof,loop3.hprof"))
 		}
 		if slices.ContainsFunc(scenarios, func(x evidence.Scenario) bool { return x.Process == s.Process }) {
-			return nil,
-				fmt.Errorf("--dump: duplicate process %s: name all its dumps in one flag, in the order of the loops",
-					s.Process)
+			return nil, fmt.Errorf("--dump: duplicate process %s: "+
+				"name all its dumps in one flag, in the order of the loops", s.Process)
 		}
 		if err := checkFiles(s.Files...); err != nil {
 			return nil, err

@@ -194,8 +194,8 @@ func (s *gateSettings) connect(c console) error {
 		return nil
 	}
 	if s.ci == nil {
-		return errors.New("this is not a GitHub Actions workflow: use file:PATH or git:BRANCH#PATH, or run it in " +
-			"a workflow")
+		return errors.New("this is not a GitHub Actions workflow: " +
+			"use file:PATH or git:BRANCH#PATH, or run it in a workflow")
 	}
 	var err error
 	s.session, err = github.New(github.Options{

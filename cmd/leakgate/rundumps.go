@@ -45,9 +45,8 @@ func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	}
 	for i, dir := range []string{base, head} {
 		if sides[i] = of[i][process]; sides[i] == "" {
-			return sides,
-				fmt.Errorf("%s has no heap dump of %s; it has those of %s", text.Printable(dir),
-					text.Printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
+			return sides, fmt.Errorf("%s has no heap dump of %s; it has those of %s",
+				text.Printable(dir), text.Printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
 		}
 	}
 	return sides, nil

@@ -265,9 +265,8 @@ func (t *tripRunner) awaitProcess() (started bool, err error) {
 			return true, err
 		}
 		if time.Now().After(end) {
-			return true,
-				fmt.Errorf("process %s %w, neither before nor after the command ran%s", text.Printable(t.flags.process),
-					errNeverSeen, running(ctx, t.plan.options.Devices[0]))
+			return true, fmt.Errorf("process %s %w, neither before nor after the command ran%s",
+				text.Printable(t.flags.process), errNeverSeen, running(ctx, t.plan.options.Devices[0]))
 		}
 		select {
 		case <-time.After(time.Duration(float64(time.Second) / scale)):

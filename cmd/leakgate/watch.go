@@ -45,8 +45,8 @@ gets a verdict at the end. If one leaks, evidence is collected and analyzed.`,
 }
 
 // mustSeeUsage describes the flag --must-see.
-const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; a process that could hide one is " +
-	"inconclusive"
+const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; " +
+	"a process that could hide one is inconclusive"
 
 // errMustSee is the error for --must-see with policy article, which cannot
 // check it.

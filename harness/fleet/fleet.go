@@ -109,9 +109,8 @@ func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
 		if len(old) > 0 {
 			why = fmt.Sprintf("; devices.min_api is %d but %s", c.MinAPI, strings.Join(old, " and "))
 		}
-		return nil,
-			fmt.Errorf("the run needs %d devices (devices.require) but has %d%s", max(c.Require, 1), len(f.devices),
-				why)
+		return nil, fmt.Errorf("the run needs %d devices (devices.require) but has %d%s",
+			max(c.Require, 1), len(f.devices), why)
 	}
 	return f, nil
 }
@@ -167,10 +166,9 @@ func (f *Fleet) facts(ctx context.Context, dev capture.Device) (capture.Facts, e
 	if err != nil || facts.TimeScale == 1 || f.standIn {
 		return facts, err
 	}
-	return facts,
-		fmt.Errorf("%w: device %s runs at %g times real time (property leakgate.time_scale), as simulated phones do: "+
-			"allow it with --stand-in or %s=1, or remove the property",
-			capture.ErrTimeScale, text.Printable(dev.Serial()), facts.TimeScale, standInVariable)
+	return facts, fmt.Errorf("%w: device %s runs at %g times real time (property leakgate.time_scale), "+
+		"as simulated phones do: allow it with --stand-in or %s=1, or remove the property",
+		capture.ErrTimeScale, text.Printable(dev.Serial()), facts.TimeScale, standInVariable)
 }
 
 // Devices returns the devices that were chosen.

@@ -385,9 +385,8 @@ func (c *OpenCheck) withoutDump(r Row, known bool) (record.CheckVerdict, string)
 	case c.objects.hidden[of] != "":
 		return record.VerdictInconclusive, c.objects.hidden[of]
 	case c.objects.restarted(of) != 0:
-		return record.VerdictInconclusive,
-			fmt.Sprintf("%s: restarted during the body (pid %d, then %d): the heap of pid %[2]d is gone and was not "+
-				"checked", r.Name, c.objects.restarted(of), r.PID)
+		return record.VerdictInconclusive, fmt.Sprintf("%s: restarted during the body (pid %d, then %d): "+
+			"the heap of pid %[2]d is gone and was not checked", r.Name, c.objects.restarted(of), r.PID)
 	case err != nil:
 		return record.VerdictInconclusive, r.Name + ": its objects could not be counted before the body: " +
 			text.Head(err.Error(), maxReason)
@@ -710,9 +709,8 @@ func (c *OpenCheck) trend(x record.WindowProcess) (record.CheckVerdict, string) 
 	case x.Gate == detector.Leak:
 		return record.VerdictLeak, fmt.Sprintf("%s: %s", x.Process, x.Reason)
 	case x.Gate == detector.Inconclusive && x.Duration < minTrendSpan.Seconds():
-		return record.VerdictInconclusive,
-			fmt.Sprintf("%s: inconclusive: only %.0f of the %.0f minutes that a trend needs", x.Process, x.Duration/60,
-				minTrendSpan.Minutes())
+		return record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: only %.0f of "+
+			"the %.0f minutes that a trend needs", x.Process, x.Duration/60, minTrendSpan.Minutes())
 	case x.Gate == detector.Inconclusive:
 		return record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: %s", x.Process, x.Reason)
 	}

@@ -97,8 +97,8 @@ func (m *run) takeMark(text string, answer func(markDumps) error) {
 			pending: len(m.sessions), requested: m.atMarks(), done: func(d markDumps) { m.checkWrite(answer(d)) },
 		}
 		if !dumps.requested {
-			dumps.addMissing("nothing was dumped: the run does not dump at marks (diagnose.dump: at_marks, or --dump " +
-				"at_marks)")
+			dumps.addMissing("nothing was dumped: the run does not dump at marks " +
+				"(diagnose.dump: at_marks, or --dump at_marks)")
 		}
 	}
 	for _, s := range m.sessions {

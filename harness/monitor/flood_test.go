@@ -214,8 +214,8 @@ func TestRunIgnoresMarksWithoutText(t *testing.T) {
 		o := options(t, p.simulated)
 		o.Duration = 5 * time.Minute
 		o.Workload = DeviceCommand{
-			Command: "echo 'leakgate:mark '; echo leakgate:mark; echo 'leakgate:mark   '; echo leakgate:markers; " +
-				"sleep 1000",
+			Command: "echo 'leakgate:mark '; echo leakgate:mark; " +
+				"echo 'leakgate:mark   '; echo leakgate:markers; sleep 1000",
 		}
 		r := perform(t, t.Context(), o)
 		if n := len(r.eventsOf("mark", "")); n > 0 {

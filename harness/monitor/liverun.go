@@ -222,9 +222,8 @@ func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) 
 		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing; set Options.Respond", process)
 	}
 	if _, ok := diagnose.RecipeOf(recipe); !ok {
-		return record.Diagnosis{},
-			fmt.Errorf("diagnose %s: unknown recipe %s: want java, native, gpu, thread, unknown, snapshot or dump",
-				process, text.Quote(recipe, maxMarkShown))
+		return record.Diagnosis{}, fmt.Errorf("diagnose %s: unknown recipe %s: want java, "+
+			"native, gpu, thread, unknown, snapshot or dump", process, text.Quote(recipe, maxMarkShown))
 	}
 	type answer struct {
 		diagnosis record.Diagnosis
@@ -303,8 +302,8 @@ func (w *LiveRun) session(device string) (*session, error) {
 		}
 	}
 	if len(of) != 1 {
-		return nil,
-			fmt.Errorf("want one device of the run, but %s matches %d", text.Quote(device, maxMarkShown), len(of))
+		return nil, fmt.Errorf("want one device of the run, but %s matches %d",
+			text.Quote(device, maxMarkShown), len(of))
 	}
 	return of[0], nil
 }

@@ -208,8 +208,8 @@ func TestAmStartOfScreens(t *testing.T) {
 			},
 			{
 				"com.cart",
-				"Starting: Intent { act=android.intent.action.MAIN cat=[android.intent.category.LAUNCHER] " +
-					"pkg=com.cart }\n", "", 0, startTakes,
+				"Starting: Intent { act=android.intent.action.MAIN " +
+					"cat=[android.intent.category.LAUNCHER] pkg=com.cart }\n", "", 0, startTakes,
 			},
 			{
 				"-n com.cart/.NoActivity", "Starting: Intent { cmp=com.cart/.NoActivity }\n",

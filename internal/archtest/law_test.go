@@ -52,8 +52,7 @@ func ReadLaw(page io.Reader) (Law, error) {
 		return Law{}, fmt.Errorf("read the rules: %w", err)
 	}
 	if blocks != 1 || inside {
-		return Law{},
-			fmt.Errorf("read the rules: want one complete block %simports, got %d", fence, blocks)
+		return Law{}, fmt.Errorf("read the rules: want one complete block %simports, got %d", fence, blocks)
 	}
 	return law, nil
 }

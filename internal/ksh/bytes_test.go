@@ -26,8 +26,8 @@ var oddScripts = []string{
 	"[ 'X' = 'X' ] && echo same; [ 'X' = 'Y' ] || echo differs",
 	"eval 'printf %s \"X\"'; sh -c 'printf \"%s|\" \"$1\"' X 'X'", "set -- 'X'; printf '%s' \"$1\"; # X\necho end",
 	"echo 'X' | { read -r x; printf '%s' \"$x\"; }",
-	"trap '' HUP; echo $((1+1)) 'X'; if true; then printf X; fi; while [ -z \"$i\" ]; do i='X'; done; printf '%s' " +
-		"\"$i\"",
+	"trap '' HUP; echo $((1+1)) 'X'; if true; then printf X; " +
+		"fi; while [ -z \"$i\" ]; do i='X'; done; printf '%s' \"$i\"",
 	"for j in 'X' a; do printf '%s|' \"$j\"; done; (printf '%s' 'X'); { printf '%s' 'X'; }",
 }
 

@@ -66,9 +66,8 @@ func decodeHeader(line []byte) (Header, error) {
 		return Header{}, fmt.Errorf("schema is %s, not %q", text.Quote(head.Schema, maxQuoted), SamplesSchema)
 	}
 	if bytes.HasPrefix(head.Plan.Policy, []byte("{")) {
-		return Header{},
-			errors.New("the plan has the format of a leakgate version before the first release, which is no longer " +
-				"supported: record the run again")
+		return Header{}, errors.New("the plan has the format of a leakgate version before the first release, " +
+			"which is no longer supported: record the run again")
 	}
 	h := Header{Plan: &Plan{Assert: AssertEnd}}
 	defaults := detector.DefaultPolicy()
@@ -234,9 +233,8 @@ func (m *members) take(name string) (json.RawMessage, bool) {
 func (k *keys) members(path string, raw []byte) (members, error) {
 	in := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := in.Token(); err != nil || open != json.Delim('{') {
-		return nil,
-			fmt.Errorf("key %s: want an object, not %s", strings.TrimSuffix(path, "."),
-				text.Head(string(raw), maxQuoted))
+		return nil, fmt.Errorf("key %s: want an object, not %s",
+			strings.TrimSuffix(path, "."), text.Head(string(raw), maxQuoted))
 	}
 	var out members
 	at := map[string]int{} // a hostile header may have very many keys

@@ -427,9 +427,8 @@ func ReadRun(dir string) (Run, error) {
 		return Run{}, fmt.Errorf("decode %s: %w", path, err)
 	}
 	if run.Schema != RunSchema {
-		return Run{},
-			fmt.Errorf("decode %s: schema is %q, not %q; use a leakgate of the version that wrote it", path, run.Schema,
-				RunSchema)
+		return Run{}, fmt.Errorf("decode %s: schema is %q, not %q; use a leakgate of the version that wrote it",
+			path, run.Schema, RunSchema)
 	}
 	return run, nil
 }

@@ -40,9 +40,8 @@ func readBudgets(page string) (budgets, error) {
 		folder, seconds, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		n, err := strconv.ParseFloat(seconds, 64)
 		if err != nil || n <= usual || out[folder] != 0 {
-			return nil,
-				fmt.Errorf("read budgets: invalid line %q: want PACKAGE: SECONDS, once, above %d",
-					strings.TrimSpace(line), usual)
+			return nil, fmt.Errorf("read budgets: invalid line %q: want PACKAGE: SECONDS, once, above %d",
+				strings.TrimSpace(line), usual)
 		}
 		if _, err := os.Stat(filepath.Join(filepath.Dir(page), folder)); err != nil {
 			return nil, fmt.Errorf("read budgets: %w", err)

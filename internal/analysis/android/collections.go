@@ -21,8 +21,8 @@ func (i *Inspector) Collections() []trace.Collection {
 				Pattern: trace.Pattern{
 					Kind: trace.InstanceField, Class: "android.app.ActivityThread", Name: "mNewActivities",
 				},
-				Description: "ActivityThread keeps new activities until the main thread is idle, which may never " +
-					"happen.",
+				Description: "ActivityThread keeps new activities until the main thread is idle, " +
+					"which may never happen.",
 				Source: "https://issuetracker.google.com/issues/258390457",
 			},
 		},

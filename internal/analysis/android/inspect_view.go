@@ -158,8 +158,8 @@ func (i *Inspector) inspectViewRoot(o heap.Object, r *report) {
 			r.leaking(format, args...)
 		} else {
 			if i.wrapsDestroyed(o, rootContext) {
-				r.leaking("ViewRootImpl.mContext references a destroyed activity, did you forget to cancel toasts or " +
-					"dismiss dialogs?")
+				r.leaking("ViewRootImpl.mContext references a destroyed activity, " +
+					"did you forget to cancel toasts or dismiss dialogs?")
 			}
 			r.label(format, args...)
 		}

@@ -154,9 +154,8 @@ var forms = []form{
 			"object mTextView")
 	},
 		"+Editor#mTextView: View.mContext references a destroyed activity; =Editor#mTextView: View not part of a " +
-			"window view hierarchy; " +
-			"=Editor#mTextView: View.mAttachInfo is null (view detached); =Editor#mTextView: View.mWindowAttachCount " +
-			"= 1"},
+			"window view hierarchy; =Editor#mTextView: View.mAttachInfo is null (view detached); " +
+			"=Editor#mTextView: View.mWindowAttachCount = 1"},
 	{"editor without a view", func(a *app) any { return a.of("android.widget.Editor", "", nil, "object mTextView") },
 		""},
 

@@ -14,16 +14,14 @@ const (
 // Descriptions that several matchers share.
 const (
 	spanCopied = "Editor adds a span to the text, and the span refers to the EditText. Up to Android 4.4, " +
-		"TextView.onSaveInstanceState() copies that span too, " +
-		"so the saved state holds the view and its activity. Remedy: override onSaveInstanceState() and remove the " +
-		"NoCopySpans."
+		"TextView.onSaveInstanceState() copies that span too, so the saved state holds the view and its activity. " +
+		"Remedy: override onSaveInstanceState() and remove the NoCopySpans."
 	servedView = "The singleton InputMethodManager keeps the view that last had the keyboard, even if it is " +
 		"detached, until another view requests the keyboard."
-	lastPolicy = "ActivityChooserModel is held by a static field and keeps the last policy that was set, which can " +
-		"be an activity."
+	lastPolicy = "ActivityChooserModel is held by a static field and keeps the last policy that was set, " +
+		"which can be an activity."
 	speechKept = "TextToSpeech.shutdown() does not release the context, and another process holds the TextToSpeech. " +
-		"Remedy: " +
-		"create it with the application context."
+		"Remedy: create it with the application context."
 	webViewTask = "A task that WebView posted keeps its AwContents, and with it the view and its activity. The names " +
 		"are those of one release of WebView, " +
 		"whose classes are obfuscated."

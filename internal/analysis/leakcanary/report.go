@@ -119,9 +119,8 @@ func read(r io.Reader, format Form, most caps) (Report, error) {
 		return Report{}, fmt.Errorf("read LeakCanary's report: %w", err)
 	}
 	if len(input) > most.input {
-		return Report{},
-			fmt.Errorf("read LeakCanary's report: more than %s; keep only the lines from LeakCanary",
-				text.Size(int64(most.input)))
+		return Report{}, fmt.Errorf("read LeakCanary's report: more than %s; keep only the lines from LeakCanary",
+			text.Size(int64(most.input)))
 	}
 	input = decode(input)
 	if format == Auto {

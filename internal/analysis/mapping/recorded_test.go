@@ -162,8 +162,8 @@ func TestDocumented(t *testing.T) {
 		"range for one line": {
 			"a.Main -> a:\n    void method1(java.lang.String):42:44 -> a\n",
 			map[string]string{
-				"frame a a 1": "a.Main,method1,Main.java,42 | a.Main,method1,Main.java,43 | a.Main,method1," +
-					"Main.java,44",
+				"frame a a 1": "a.Main,method1,Main.java,42 | " +
+					"a.Main,method1,Main.java,43 | a.Main,method1,Main.java,44",
 			},
 		},
 		"source files": {

@@ -81,8 +81,8 @@ var marks = []struct {
 	{0, "dex\n", "a dex file: the code of an app"},
 	{0, "SQLite format 3\x00", "an SQLite database"},
 	{0, "\xff\xfe",
-		"text in UTF-16: PowerShell writes this when the output of a program is redirected with >; use cmd, or " +
-			"adb pull"},
+		"text in UTF-16: PowerShell writes this when the output of a program is redirected with >; " +
+			"use cmd, or adb pull"},
 }
 
 // failures lists the beginnings of error messages of commands. A file contains

@@ -53,8 +53,8 @@ func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p captur
 	case ctx.Err() != nil:
 		return d, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return d,
-			fmt.Errorf("read meminfo of %s, pid %d: no answer in %v: %w", p.Name, p.PID, deadline, capture.ErrNoAnswer)
+		return d, fmt.Errorf("read meminfo of %s, pid %d: no answer in %v: %w",
+			p.Name, p.PID, deadline, capture.ErrNoAnswer)
 	case err != nil:
 		return d, fmt.Errorf("read meminfo of %s: %w", p.Name, err)
 	}

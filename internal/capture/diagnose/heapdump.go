@@ -91,8 +91,8 @@ type heapDump struct {
 func (d *diagnosing) heap(ctx context.Context, s Step, w Method) (result, error) {
 	if n := len(d.req.Run); n == 0 || n > maxRun ||
 		strings.Trim(d.req.Run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
-		return result{},
-			fmt.Errorf("invalid run name %q: want 1 to %d letters and digits", shell.Clip(d.req.Run), maxRun)
+		return result{}, fmt.Errorf("invalid run name %q: want 1 to %d letters and digits",
+			shell.Clip(d.req.Run), maxRun)
 	}
 	name := dumpPrefix + owner(d.dev) + "-" + d.req.Run + "-" + strings.TrimPrefix(string(shell.NewMarker()), "@") +
 		dumpSuffix

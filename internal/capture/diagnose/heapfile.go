@@ -174,9 +174,8 @@ func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error
 			return early, err
 		}
 		if h.damaged(ctx, a) {
-			return false,
-				errors.New("the dump arrives damaged each time (checksum mismatch): check the cable, or use one " +
-					"instead of Wi-Fi")
+			return false, errors.New("the dump arrives damaged each time (checksum mismatch): " +
+				"check the cable, or use one instead of Wi-Fi")
 		}
 	}
 	if err := wholeDump(a.file, a.size); err != nil {
@@ -193,8 +192,8 @@ func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error
 // receive copies the file to the host. The artifact is nil on error.
 func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, early bool, err error) {
 	if h.size > h.method.Max {
-		return nil, false,
-			fmt.Errorf("the dump is larger than the limit: %s, limit %s", text.Size(h.size), text.Size(h.method.Max))
+		return nil, false, fmt.Errorf("the dump is larger than the limit: %s, limit %s",
+			text.Size(h.size), text.Size(h.method.Max))
 	}
 	if err := h.checkHostSpace(h.size); err != nil {
 		return nil, false, err
@@ -218,13 +217,13 @@ func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, ear
 	case ctx.Err() != nil:
 		return nil, false, ctx.Err()
 	case errors.As(a.err, new(tooLarge)):
-		return nil, true,
-			fmt.Errorf("the device sends more than %s for a dump of %s", text.Size(a.max), text.Size(h.size))
+		return nil, true, fmt.Errorf("the device sends more than %s for a dump of %s",
+			text.Size(a.max), text.Size(h.size))
 	case a.err != nil:
 		return nil, false, a.err
 	case err != nil && within.Err() != nil:
-		return nil, false,
-			fmt.Errorf("pull dump: not finished in %v, after %s of %s", limit, text.Size(a.size), text.Size(h.size))
+		return nil, false, fmt.Errorf("pull dump: not finished in %v, after %s of %s",
+			limit, text.Size(a.size), text.Size(h.size))
 	case err != nil:
 		return nil, false, fmt.Errorf("pull dump: %w", err) // the error shows whether the device has responded
 	case n != a.size || n < h.size:

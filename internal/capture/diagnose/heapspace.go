@@ -39,9 +39,8 @@ func (h *heapDump) checkSpace(ctx context.Context) (status []byte, err error) {
 	}
 	need := expect + expect/5 + reserve
 	if h.free.Known && h.free.N < need {
-		return nil,
-			fmt.Errorf("the device's disk is full: %s free on /data, and a dump may take %s", text.Size(h.free.N),
-				text.Size(need))
+		return nil, fmt.Errorf("the device's disk is full: %s free on /data, and a dump may take %s",
+			text.Size(h.free.N), text.Size(need))
 	}
 	return parts["status"], nil
 }

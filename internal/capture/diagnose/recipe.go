@@ -352,9 +352,8 @@ const (
 // built-in steps. The limit is in real time.
 func CustomStep(name, command string, limit time.Duration) (Step, error) {
 	if name == "" || len(name) > maxStepName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
-		return Step{},
-			fmt.Errorf("invalid step name %q: want 1 to %d lower-case letters, digits, dashes and underscores", name,
-				maxStepName)
+		return Step{}, fmt.Errorf("invalid step name %q: "+
+			"want 1 to %d lower-case letters, digits, dashes and underscores", name, maxStepName)
 	}
 	if _, ok := steps[name]; ok {
 		return Step{}, fmt.Errorf("invalid step name %q: a built-in step has this name", name)

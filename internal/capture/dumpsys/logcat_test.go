@@ -79,8 +79,8 @@ func TestRecordedLogs(t *testing.T) {
 		"7 tombstone": {
 			"12-14 20:25:29.367  1524  1524 F DEBUG   : ABI: 'arm'\n12-14 20:25:29.367  1524  1524 F DEBUG   : pid: " +
 				"1509, tid: 1509, name: ersoonal.runner  >>> com.persoonal.runner <<<\n" +
-				"12-14 20:25:29.368  1524  1524 F DEBUG   : signal 7 (SIGBUS), code 1 (BUS_ADRALN), fault addr " +
-				"0xffd9b82c\n",
+				"12-14 20:25:29.368  1524  1524 F DEBUG   : " +
+				"signal 7 (SIGBUS), code 1 (BUS_ADRALN), fault addr 0xffd9b82c\n",
 			1509, "com.persoonal.runner", map[LogKind]int64{LogNativeCrash: 1},
 			func(l Logcat) bool { return l.Signal == "SIGBUS" && l.Crash() }},
 		// A bug report service of Android 8, with -v uid.
@@ -231,8 +231,8 @@ func TestLineOwner(t *testing.T) {
 		at + "999 999 I ActivityManager: Process com.shop (pid 1234) has died":          "",
 		at + "999 999 I ActivityManager: Process com.shopper (pid 123) has died":        "",
 		at +
-			"999 999 I am_crash: [123,0,com.shop,955725381,java.lang.NullPointerException,boom, x," +
-			"Main.kt,12]": LogCrash,
+			"999 999 I am_crash: " +
+			"[123,0,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": LogCrash,
 
 		at + "999 999 I am_crash: [0,123,com.shop,955725381,java.lang.NullPointerException,boom, x,Main.kt,12]": "",
 
@@ -260,8 +260,8 @@ func TestLineOwner(t *testing.T) {
 
 		at + "400 400 F libc    : Fatal signal 11 (SIGSEGV), code 1, fault addr 0x0 in tid 400 (x), pid 400 (x)": "",
 
-		at + "+0000 u0_a12 123 125 F libc    : Fatal signal 6 (SIGABRT), code -1 (SI_QUEUE) in tid 125 (x), pid 123 " +
-			"(com.shop)": LogNativeCrash,
+		at + "+0000 u0_a12 123 125 F libc    : Fatal signal 6 (SIGABRT), " +
+			"code -1 (SI_QUEUE) in tid 125 (x), pid 123 (com.shop)": LogNativeCrash,
 		"2026-" + at + "123 125 F libc    : Fatal signal 6 (SIGABRT)": LogNativeCrash,
 		"F/libc    (  123): Fatal signal 6 (SIGABRT)":                 LogNativeCrash,
 	} {
@@ -613,8 +613,8 @@ func TestDeathsOfMemory(t *testing.T) {
 			log: crash +
 				"01-02 10:00:04.900   77   77 E AndroidRuntime: android.view.InflateException: Binary XML file line " +
 				"#7\n" +
-				"01-02 10:00:04.900   77   77 E AndroidRuntime: Caused by: java.lang.OutOfMemoryError: Failed to " +
-				"allocate\n", outOfMemory: true},
+				"01-02 10:00:04.900   77   77 E AndroidRuntime: Caused by: " +
+				"java.lang.OutOfMemoryError: Failed to allocate\n", outOfMemory: true},
 		"caught before another crash": {
 			log: "01-02 10:00:01.000   77   77 W System.err: Caused by: java.lang.OutOfMemoryError: x\n" + crash +
 				"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
@@ -644,8 +644,8 @@ func TestKillAdj(t *testing.T) {
 	const at = "11-22 15:32:47.123 300 300 I "
 	for log, want := range map[string]known.Int{
 		at +
-			"lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj 905 to free 9kB rss, 9kB swap; " +
-			"reason: low": known.Of(905),
+			"lmkd: Kill 'com.shop' (123), uid 10123, " +
+			"oom_score_adj 905 to free 9kB rss, 9kB swap; reason: low": known.Of(905),
 		at + "lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900":              known.Of(900),
 		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj -800 to free 9kB rss": known.Of(-800),
 		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB, UID:10123 pgtables:9kB " +

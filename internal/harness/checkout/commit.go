@@ -23,8 +23,8 @@ const fetchAll = "fetch the complete history (`fetch-depth: 0` of actions/checko
 // commit returns the full name of a commit in the checkout.
 func (c *Checkout) commit(ctx context.Context, name string) (string, error) {
 	if !reference.MatchString(name) || strings.Contains(name, "..") {
-		return "",
-			fmt.Errorf("invalid commit %s: want a hexadecimal hash, a branch or a tag", text.Quote(name, maxName))
+		return "", fmt.Errorf("invalid commit %s: want a hexadecimal hash, a branch or a tag",
+			text.Quote(name, maxName))
 	}
 	out, err := c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-parse", "--verify", "--quiet", name+"^{commit}")
 	if exitCode(err) == 1 {
@@ -35,9 +35,8 @@ func (c *Checkout) commit(ctx context.Context, name string) (string, error) {
 	}
 	id := strings.TrimSpace(string(out))
 	if !hexadecimal.MatchString(id) {
-		return "",
-			fmt.Errorf("find commit %s: unexpected output of git: %s", text.Quote(name, maxName),
-				text.Quote(id, maxName))
+		return "", fmt.Errorf("find commit %s: unexpected output of git: %s",
+			text.Quote(name, maxName), text.Quote(id, maxName))
 	}
 	return id, nil
 }

@@ -71,8 +71,8 @@ profiles:
 		"a variable as JSON": {
 			[]string{"LEAKGATE_GATE_PROCESS_SLOPE_MB_H", `["rate < 20"]`, "LEAKGATE_GATE_LEAK_CREEP", "[]"},
 			[]Choice{WithProfile("count")},
-			"process.gate: != leak; process.slope_mb_h: rate < 20; leak.per_loop: grown <= 1; leak.heavier: == 0; " +
-				"leak.wider: == 0", "gate.process.slope_mb_h[0]", "LEAKGATE_GATE_PROCESS_SLOPE_MB_H", false,
+			"process.gate: != leak; process.slope_mb_h: rate < 20; leak.per_loop: grown <= 1; leak.heavier: " +
+				"== 0; leak.wider: == 0", "gate.process.slope_mb_h[0]", "LEAKGATE_GATE_PROCESS_SLOPE_MB_H", false,
 		},
 		"a flag": {
 			[]string{"LEAKGATE_GATE_LEAK_PER_LOOP", "new == 0"},
@@ -226,10 +226,8 @@ func TestKeysWithDots(t *testing.T) {
 		"profiles: { p: { gate: { leak.wide: '= 0' } } }":   `profiles.p.gate.leak.wider: invalid rule "= 0": want an operator, one of ==, !=, <=, >=, <, >`,
 		"gate: { window: 3 }":                               `gate: unknown key "window" here: it belongs at baseline.window`,
 		"github: { key: shop, comment: { summary: true } }": `github: unknown key "key" here: it belongs at github.comment.key`,
-		"gate: { leak.per_loop: { new: 0 } }": "gate.leak.per_loop: must be a list, not a " +
-			"mapping",
-		"gate: { leak.per_loop: }": "gate.leak.per_loop: must be a list, not an " +
-			"empty value",
+		"gate: { leak.per_loop: { new: 0 } }":               "gate.leak.per_loop: must be a list, not a mapping",
+		"gate: { leak.per_loop: }":                          "gate.leak.per_loop: must be a list, not an empty value",
 		"gate: { leak.per_loop: [[new == 0]] }": "gate.leak.per_loop[0]: must be a single " +
 			"value, not a list",
 		"gate: { leak.heavier: '== " + strings.Repeat("0", 200) + "' }": "is too long: a rule has at most 200 bytes",

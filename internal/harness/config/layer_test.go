@@ -235,15 +235,13 @@ func TestMistakesInLayers(t *testing.T) {
 			[]string{
 				"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey.seed: a second workload in addition to " +
 					"LEAKGATE_WORKLOAD:",
-				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload in " +
-					"addition to " +
-					"LEAKGATE_WORKLOAD:"}},
+				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: " +
+					"a second workload in addition to LEAKGATE_WORKLOAD:"}},
 		"two other workloads": {head + "workload: none\nduration: 1h\n",
 			[]string{"LEAKGATE_WORKLOAD_COMMAND", "make", "LEAKGATE_WORKLOAD_DEVICE_COMMAND", "x"}, nil,
 			[]string{
-				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: workload.device_command: a second workload in " +
-					"addition to " +
-					"command:",
+				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: " +
+					"workload.device_command: a second workload in addition to command:",
 			}},
 		"key of a missing monkey": {
 			head + "workload: none\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD_MONKEY_SEED", "3"}, nil,
@@ -275,8 +273,8 @@ func TestMistakesInLayers(t *testing.T) {
 			head + "workload: none\nduration: 1h\n",
 			[]string{"LEAKGATE_DEVICES_SERIALS", "a", "LEAKGATE_DEVICES_REQUIRE", "2"}, nil,
 			[]string{
-				"environment LEAKGATE_DEVICES_REQUIRE: devices.require: the run requires 2 devices, but serials " +
-					"names only 1",
+				"environment LEAKGATE_DEVICES_REQUIRE: devices.require: " +
+					"the run requires 2 devices, but serials names only 1",
 			}},
 		"flag for an unknown key": {
 			head + "workload: none\nduration: 1h\n", nil, []Choice{WithFlag("--x", "sample.fast", "1s")},
@@ -302,8 +300,8 @@ func TestMistakesInLayers(t *testing.T) {
 				"a: { devices: { serials: [x] } }, b: { devices: { serials: [y] } } }\n", nil,
 			[]Choice{WithProfile("a")},
 			[]string{
-				"run.yaml:5:12: devices.require: the run requires 2 devices, but serials names only 1 (with profile " +
-					"a or profile b)",
+				"run.yaml:5:12: devices.require: the run requires 2 devices, " +
+					"but serials names only 1 (with profile a or profile b)",
 			}},
 		"names of profiles": {
 			head +

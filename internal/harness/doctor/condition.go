@@ -55,9 +55,8 @@ func readCondition(ctx context.Context, dev capture.Device) (deviceCondition, er
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return deviceCondition{},
-			fmt.Errorf("read the condition of device %s: output truncated after %q", dev.Serial(),
-				shell.Clip(string(a.Stderr)))
+		return deviceCondition{}, fmt.Errorf("read the condition of device %s: output truncated after %q",
+			dev.Serial(), shell.Clip(string(a.Stderr)))
 	}
 	return deviceCondition{
 		Booted:   parseBooted(string(parts["boot"])),

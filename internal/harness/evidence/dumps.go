@@ -119,8 +119,8 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 	}
 	defer file.Close()
 	if spool.IsPerfetto(file, file.Size()) {
-		return m, nil, taken,
-			errors.New("this is a Perfetto trace: take a heap dump with `adb shell am dumpheap -g PROCESS FILE`")
+		return m, nil, taken, errors.New("this is a Perfetto trace: " +
+			"take a heap dump with `adb shell am dumpheap -g PROCESS FILE`")
 	}
 	a := o.Analysis
 	a.Cut = errors.Join(file.Truncated, file.Damage)

@@ -317,9 +317,8 @@ func ReadBaseline(raw []byte) (*Baseline, error) {
 		return nil, fmt.Errorf("read baseline: %w", err)
 	}
 	if f.Schema != BaselineSchema {
-		return nil,
-			fmt.Errorf("read baseline: its schema is %s, want %s; use a leakgate of the version that wrote it",
-				text.Quote(f.Schema, 40), BaselineSchema)
+		return nil, fmt.Errorf("read baseline: its schema is %s, want %s; use a leakgate of the version that wrote it",
+			text.Quote(f.Schema, 40), BaselineSchema)
 	}
 	if err := f.check(); err != nil {
 		return nil, fmt.Errorf("read baseline: %w", err)

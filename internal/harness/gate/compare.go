@@ -437,9 +437,8 @@ func (c *contrast) unseen(where string) (comparison.Status, string) {
 	case h.stays(c.series) && !c.series.SeparateLives:
 		return comparison.Transient, where + "; did not grow at every mark, and retains less than 1 MB"
 	case !c.series.enough():
-		return comparison.Transient,
-			fmt.Sprintf("%s; %s cannot show whether it grows", where,
-				text.Count(len(c.series.Exposure), "heap dump", "heap dumps"))
+		return comparison.Transient, fmt.Sprintf("%s; %s cannot show whether it grows",
+			where, text.Count(len(c.series.Exposure), "heap dump", "heap dumps"))
 	}
 	return comparison.Transient, where + "; did not grow at every mark"
 }
@@ -902,9 +901,8 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 	case grew == 0:
 		return comparison.New, "it grew in " + noneOf(tripped)
 	case tripped >= fewestBase && known > 0 && lower != nil && *lower > factor*most:
-		return comparison.Grown,
-			fmt.Sprintf("at least %s per loop, at most %s in %s", number(*lower), number(most),
-				text.Count(known, "base run", "base runs"))
+		return comparison.Grown, fmt.Sprintf("at least %s per loop, at most %s in %s",
+			number(*lower), number(most), text.Count(known, "base run", "base runs"))
 	}
 	return comparison.Known, ""
 }
@@ -958,8 +956,8 @@ func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	case leaks == 0:
 		return comparison.New, fmt.Sprintf("the memory grew in %s", noneOf(decided))
 	case t.Lower != nil && *t.Lower > factor*most && known >= fewestBase:
-		return comparison.Grown,
-			fmt.Sprintf("at least %s MB/h, at most %s in %d base runs", number(*t.Lower), number(most), known)
+		return comparison.Grown, fmt.Sprintf("at least %s MB/h, at most %s in %d base runs",
+			number(*t.Lower), number(most), known)
 	}
 	return comparison.Known, ""
 }

@@ -95,13 +95,11 @@ func ParseRule(path, written string) (Rule, error) {
 	case !slices.Contains(known, r.subject) && known[0] == "":
 		return r, fmt.Errorf("invalid rule %s: want %s", text.Quote(written, 80), example(path))
 	case !slices.Contains(known, r.subject):
-		return r,
-			fmt.Errorf("invalid rule %s: %s is not one of %s", text.Quote(written, 80), text.Quote(r.subject, 40),
-				strings.Join(known, ", "))
+		return r, fmt.Errorf("invalid rule %s: %s is not one of %s",
+			text.Quote(written, 80), text.Quote(r.subject, 40), strings.Join(known, ", "))
 	case r.op == "":
-		return r,
-			fmt.Errorf("invalid rule %s: want an operator, one of %s", text.Quote(written, 80),
-				strings.Join(operators, ", "))
+		return r, fmt.Errorf("invalid rule %s: want an operator, one of %s",
+			text.Quote(written, 80), strings.Join(operators, ", "))
 	}
 	return r, r.value(rest)
 }

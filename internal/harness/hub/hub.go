@@ -408,8 +408,8 @@ func (h *Hub) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
 	serial := h.deviceOf(r.Device)
 	i := slices.IndexFunc(devices, func(d monitor.Device) bool { return d.Serial() == serial })
 	if i < 0 {
-		return Executed{},
-			fmt.Errorf("run a command: no device of the run (%d in total) is assigned to the spec", len(devices))
+		return Executed{}, fmt.Errorf("run a command: no device of the run (%d in total) is assigned to the spec",
+			len(devices))
 	}
 	var out bounded
 	exit, err := devices[i].Shell(ctx, r.Command, &out, &out)

@@ -23,8 +23,8 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return record.Run{}, nil,
-			fmt.Errorf("open run: %s is not a run directory: it has no %s", dir, record.SamplesName)
+		return record.Run{}, nil, fmt.Errorf("open run: %s is not a run directory: it has no %s",
+			dir, record.SamplesName)
 	case err != nil:
 		return record.Run{}, nil, fmt.Errorf("open run: %w", err)
 	case !info.Mode().IsRegular(): // opening a pipe would block until it has a writer
@@ -51,9 +51,8 @@ func Rebuild(dir string) (record.Run, []error, error) {
 		return record.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
 	}
 	if l.skipped > 0 { // without those processes, a failing run could pass
-		return record.Run{}, nil,
-			fmt.Errorf("read run in %s: more than %d processes in %s: judge the first ones with `leakgate replay`", dir,
-				MaxProcesses, record.SamplesName)
+		return record.Run{}, nil, fmt.Errorf("read run in %s: more than %d processes in %s: "+
+			"judge the first ones with `leakgate replay`", dir, MaxProcesses, record.SamplesName)
 	}
 	return l.Run(), warnings, nil
 }

@@ -13,8 +13,8 @@ import (
 // A run whose plan cannot judge anything is recognized before it starts.
 func TestFileCannotJudge(t *testing.T) {
 	const monkey, least = "workload: { monkey: { events: 9 } }\n",
-		"nothing can be judged: the run ends after 12m, and a trend needs 30m: run for 30m or longer, or dump heaps " +
-			"at marks"
+		"nothing can be judged: the run ends after 12m, and a trend needs 30m: " +
+			"run for 30m or longer, or dump heaps at marks"
 	for name, c := range map[string]struct {
 		text, want, refused string
 	}{

@@ -64,9 +64,8 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 	}
 	d, err := spool.OpenFile(ctx, file, in, spool.Options{Cap: r.options.maxDump})
 	if errors.Is(err, spool.ErrCap) {
-		return nil,
-			fmt.Errorf("unpack %s: refused: more than %s, the maximum for a heap dump of a run", file,
-				text.Size(r.options.maxDump))
+		return nil, fmt.Errorf("unpack %s: refused: more than %s, the maximum for a heap dump of a run",
+			file, text.Size(r.options.maxDump))
 	}
 	if err != nil {
 		return nil, err

@@ -130,9 +130,8 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 		return nil, fmt.Errorf("collect %s of %s: unknown recipe %q", o.Kind, o.Process.Name, o.Recipe)
 	}
 	if n, err := free(r.dir); o.Recipe == Snapshot && err == nil && n < leastFree {
-		return nil,
-			fmt.Errorf("snapshot of %s: only %s free on the host's disk, reserved for samples", o.Process.Name,
-				text.Size(n))
+		return nil, fmt.Errorf("snapshot of %s: only %s free on the host's disk, reserved for samples",
+			o.Process.Name, text.Size(n))
 	}
 	dir, err := r.newFolder(o)
 	if err != nil {

@@ -73,8 +73,8 @@ func (a Address) String() string {
 // An error says what to write instead, without the credentials of a URL.
 func Parse(s string) (Address, error) {
 	if len(s) > maxAddress {
-		return Address{},
-			fmt.Errorf("parse baseline store: %s; shorten it to %d", text.Bytes(int64(len(s))), maxAddress)
+		return Address{}, fmt.Errorf("parse baseline store: %s; shorten it to %d",
+			text.Bytes(int64(len(s))), maxAddress)
 	}
 	if strings.TrimSpace(s) == "" {
 		return Address{}, fmt.Errorf("parse baseline store: no store named; write %s", Default)

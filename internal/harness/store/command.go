@@ -48,8 +48,8 @@ func (c *commandStore) load(ctx context.Context) ([][]byte, error) {
 		return nil, err
 	}
 	if len(out) == 0 {
-		return nil,
-			fmt.Errorf("%s get printed nothing; exit with %d if there is no baseline yet", quoted(c.words[0]), exitNone)
+		return nil, fmt.Errorf("%s get printed nothing; exit with %d if there is no baseline yet",
+			quoted(c.words[0]), exitNone)
 	}
 	return [][]byte{out}, nil
 }

@@ -64,9 +64,9 @@ func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
 	}
 	settings := parseSettings(string(config))
 	if _, ok := settings.last("remote." + s.remote + ".url"); !ok {
-		return nil,
-			fmt.Errorf("the checkout has no remote %s; add it with `git remote add`, or write git:%s/%s/%s#%s if %s "+
-				"is part of the branch", s.remote, defaultRemote, s.remote, s.branch, s.path, s.remote)
+		return nil, fmt.Errorf("the checkout has no remote %s; add it with `git remote add`, "+
+			"or write git:%s/%s/%s#%s if %s is part of the branch",
+			s.remote, defaultRemote, s.remote, s.branch, s.path, s.remote)
 	}
 	s.top = filepath.Join(s.top, strings.TrimSpace(up))
 	s.committer = committer(settings, env)

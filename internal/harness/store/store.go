@@ -94,9 +94,8 @@ func Open(a Address, o Options) (*Store, error) {
 		}
 	case schemeArtifact:
 		if o.Artifacts == nil {
-			return nil,
-				fmt.Errorf("open baseline store %s: artifacts can only be read from GitHub; set GITHUB_TOKEN and "+
-					"GITHUB_REPOSITORY, or use %s", s.name, Default)
+			return nil, fmt.Errorf("open baseline store %s: artifacts can only be read from GitHub; "+
+				"set GITHUB_TOKEN and GITHUB_REPOSITORY, or use %s", s.name, Default)
 		}
 		if o.Branch == "" {
 			return nil, fmt.Errorf("open baseline store %s: base branch unknown; name it", s.name)

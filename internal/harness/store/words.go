@@ -32,10 +32,8 @@ func splitWords(s string) ([]string, error) {
 			}
 			inWord = false
 		case strings.ContainsRune(special, r):
-			return nil,
-				fmt.Errorf("the command is not run by a shell, so %q has no special meaning; quote it ('...') or put "+
-					"the command into a script",
-					string(r))
+			return nil, fmt.Errorf("the command is not run by a shell, so %q has no special meaning; "+
+				"quote it ('...') or put the command into a script", string(r))
 		default:
 			word.WriteRune(r)
 			inWord = true

@@ -88,8 +88,8 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 	case h.failure != "":
 		return record.VerdictInconclusive, nil, h.failure
 	case h.compared < firstDumps && !h.again:
-		return record.VerdictInconclusive, nil,
-			fmt.Sprintf("%s; want 2 or more", text.Count(h.compared, "heap dump", "heap dumps"))
+		return record.VerdictInconclusive, nil, fmt.Sprintf("%s; want 2 or more",
+			text.Count(h.compared, "heap dump", "heap dumps"))
 	case h.report.Found == 0:
 		return record.VerdictPass, nil, fmt.Sprintf("no place grows in %d heap dumps", h.taken)
 	}
@@ -118,14 +118,13 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 			more = fmt.Sprintf("; %s",
 				text.Count(n, "other place may be a filling cache", "other places may be filling caches"))
 		}
-		return v, growing,
-			fmt.Sprintf("%s in each of %d heap dumps%s", text.Count(len(growing), "place grows", "places grow"),
-				h.compared, more)
+		return v, growing, fmt.Sprintf("%s in each of %d heap dumps%s",
+			text.Count(len(growing), "place grows", "places grow"), h.compared, more)
 	case doubt != "":
 		return record.VerdictInconclusive, growing, doubt
 	}
-	return record.VerdictPass, nil,
-		fmt.Sprintf("%s up and settled", text.Count(settling, "place filled", "places filled"))
+	return record.VerdictPass, nil, fmt.Sprintf("%s up and settled",
+		text.Count(settling, "place filled", "places filled"))
 }
 
 // increments returns the differences between each dump and the previous one, in

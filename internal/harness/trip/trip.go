@@ -157,9 +157,8 @@ func newTrip(s Subject, loop func(context.Context) error, o Options) (*trip, err
 	case t.Loops < leastCounts || t.Loops > MaxLoops:
 		return nil, fmt.Errorf("start trip: %d loops; want %d to %d", t.Loops, leastCounts, MaxLoops)
 	case t.LoopsPerReading < 1 || t.LoopsPerReading*leastCounts > t.Loops:
-		return nil,
-			fmt.Errorf("start trip: %d loops per reading; want 1 to %d, a third of the loops", t.LoopsPerReading,
-				t.Loops/leastCounts)
+		return nil, fmt.Errorf("start trip: %d loops per reading; want 1 to %d, a third of the loops",
+			t.LoopsPerReading, t.Loops/leastCounts)
 	}
 	if t.Progress == nil {
 		t.Progress = func(string) {}

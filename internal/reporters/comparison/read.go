@@ -43,9 +43,8 @@ func Read(r io.Reader) (*Comparison, error) {
 		return nil, fmt.Errorf("decode %s: %w", FileName, err)
 	}
 	if c.Schema != Schema {
-		return nil,
-			fmt.Errorf("decode %s: schema is %s, not %q; use a leakgate of the version that wrote it", FileName,
-				text.Quote(c.Schema, 60), Schema)
+		return nil, fmt.Errorf("decode %s: schema is %s, not %q; use a leakgate of the version that wrote it",
+			FileName, text.Quote(c.Schema, 60), Schema)
 	}
 	if err := bound(c); err != nil {
 		return nil, fmt.Errorf("check %s: %w", FileName, err)

@@ -62,8 +62,8 @@ func onlyEntry(files []*zip.File, name string) (*zip.File, error) {
 			continue
 		}
 		if found != nil || f.Name != name {
-			return nil,
-				fmt.Errorf("zip file has several spellings of %s, or an invalid spelling", text.Quote(name, 100))
+			return nil, fmt.Errorf("zip file has several spellings of %s, or an invalid spelling",
+				text.Quote(name, 100))
 		}
 		found = f
 	}

@@ -171,9 +171,8 @@ func (s *Session) Download(ctx context.Context, a Artifact, file string, limit i
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	if a.Size > maxZip {
-		return nil,
-			fmt.Errorf("download artifact %d: %s, want at most %s: upload runs without dumps", a.ID, text.Size(a.Size),
-				text.Size(maxZip))
+		return nil, fmt.Errorf("download artifact %d: %s, want at most %s: upload runs without dumps",
+			a.ID, text.Size(a.Size), text.Size(maxZip))
 	}
 	var zipped []byte
 	err := s.do(ctx, request{

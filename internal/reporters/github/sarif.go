@@ -66,9 +66,8 @@ func pack(data []byte, limit int) (string, error) {
 		return "", err
 	}
 	if b.Len() > limit {
-		return "",
-			fmt.Errorf("%s after gzip, GitHub accepts %s: report fewer results: %w", text.Size(int64(b.Len())),
-				text.Size(int64(limit)), ErrTooLong)
+		return "", fmt.Errorf("%s after gzip, GitHub accepts %s: report fewer results: %w",
+			text.Size(int64(b.Len())), text.Size(int64(limit)), ErrTooLong)
 	}
 	return base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }

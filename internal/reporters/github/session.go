@@ -143,8 +143,8 @@ func parseBase(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return nil,
-			errors.New("not an absolute http or https URL: set GITHUB_API_URL, for example https://api.github.com")
+		return nil, errors.New("not an absolute http or https URL: " +
+			"set GITHUB_API_URL, for example https://api.github.com")
 	}
 	u.Path = strings.TrimRight(u.Path, "/") + "/"
 	u.RawPath = ""

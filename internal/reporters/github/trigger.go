@@ -84,8 +84,8 @@ func ReadTrigger(getenv func(string) string) (Trigger, error) {
 	var ok bool
 	if t.Owner, t.Repo, ok = strings.Cut(getenv("GITHUB_REPOSITORY"), "/"); !ok || !validName(t.Owner) ||
 		!validName(t.Repo) {
-		return Trigger{},
-			errors.New("read workflow event: GITHUB_REPOSITORY is not OWNER/REPO: run this in a GitHub workflow")
+		return Trigger{}, errors.New("read workflow event: GITHUB_REPOSITORY is not OWNER/REPO: " +
+			"run this in a GitHub workflow")
 	}
 	api, err := parseBase(t.APIURL)
 	if err != nil {
