@@ -9,7 +9,7 @@ type blocks[T any] struct {
 	n    int
 }
 
-// block is the number of values in a full block.
+// block is the capacity of last and the length of each slice in full.
 const block = 1 << 13
 
 func (b *blocks[T]) add(v T) {

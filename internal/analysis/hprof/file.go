@@ -39,7 +39,7 @@ type File struct {
 type Snapshot struct {
 	Segments []Segment
 	// Ended reports whether the heap has a HEAP_DUMP_END. Old formats do not
-	// have this record.
+	// define HEAP_DUMP_END.
 	Ended bool
 }
 
@@ -61,9 +61,9 @@ type LoadedClass struct {
 	Serial, Trace uint32
 }
 
-// Frame is a STACK_FRAME record. Names are given as IDs of strings. Line is a
-// positive line number, or 0 (no information), -1 (unknown), -2 (compiled) or
-// -3 (native code).
+// Frame is a STACK_FRAME record. Method, Signature and Source are IDs of
+// strings. Line is a positive line number, or 0 (no information), -1 (unknown),
+// -2 (compiled) or -3 (native code).
 type Frame struct {
 	ID, Method, Signature, Source ID
 	Class                         uint32
@@ -76,7 +76,7 @@ type Trace struct {
 	Frames         []ID
 }
 
-// Thread is a START_THREAD record. Names are given as IDs of strings.
+// Thread is a START_THREAD record. Name and Group are IDs of strings.
 type Thread struct {
 	Object, Name, Group ID
 	Serial, Trace       uint32
@@ -90,11 +90,12 @@ const (
 	maxHeaps = 1 << 16
 )
 
-// Open reads a dump of size bytes, except for the heap. It stops early if ctx
-// is canceled. The error is a *DamageError if the bytes cannot be a dump; the
-// result then contains everything before the damage. Open uses less than 4
-// bytes of memory per byte of the dump, hardly any for the heap itself, and
-// less than 256 MiB for the contents of strings.
+// Open reads everything except the heap from r, which contains a dump of the
+// given size in bytes. It stops early if ctx is canceled. The error is a
+// *DamageError if the bytes cannot be a dump; the result then contains
+// everything before the damage. Open uses less than 4 bytes of memory per byte
+// of the dump, hardly any for the heap itself, and less than 256 MiB for the
+// contents of strings.
 func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 	return OpenWithin(ctx, r, size, 0)
 }
@@ -131,8 +132,9 @@ const (
 	recordHead = 9
 	wrap       = int64(1) << 32
 	// foresight is the number of plausible records that must follow a heap
-	// record whose length is uncertain: in a heap, one byte in 16 could be a
-	// tag, and in a large file, almost any 32-bit number could be a length.
+	// record whose length is uncertain. Fewer records could match by chance: in
+	// a heap, one byte in 16 could be a tag, and in a large file, almost any
+	// 32-bit number could be a length.
 	foresight = 16
 )
 
@@ -150,8 +152,8 @@ type walk struct {
 	traces   blocks[Trace]
 	threads  blocks[Thread]
 	segments blocks[Segment]
-	// starts holds, for each snapshot, the index of its first segment; calls is
-	// the number of frames in all traces.
+	// starts holds, for each snapshot, the index of its first segment. calls is
+	// the total number of frames in all traces.
 	starts []int
 	calls  int64
 }
@@ -314,8 +316,8 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 }
 
 // plausible reports whether the file can continue with records, or end, at the
-// given offset. It checks up to foresight records, and stops at a record with a
-// heap.
+// given offset. It checks at most the given number of records, and stops at a
+// heap record.
 func (w *walk) plausible(at int64, records int) (bool, error) {
 	for range records {
 		head, err := w.bytes(at, recordHead+1)

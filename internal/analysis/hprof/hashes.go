@@ -44,7 +44,7 @@ func newHashFields(f *File) *hashFields {
 }
 
 // read collects the classes of a heap, which may come after their instances and
-// in other segments. If two classes have the same ID, the last one counts, as
+// in other segments. If two classes have the same ID, the last one is used, as
 // in package heap.
 func (h *hashFields) read(records *Scanner, look func() error) error {
 	h.classes, h.layouts = map[ID]ownFields{}, map[ID]*layout{}
@@ -85,8 +85,8 @@ func (h *hashFields) isHash(name ID, t Type) bool {
 	return is
 }
 
-// namesHash reports whether a name contains the word hash. The letters alone do
-// not count if they are parts of two other words, as in mHasHadFocus.
+// namesHash reports whether a name contains the word hash. It returns false if
+// the letters span two words, as in mHasHadFocus.
 func namesHash(name string) bool {
 	return strings.Contains(name, "hash") || strings.Contains(name, "Hash") || strings.Contains(name, "HASH")
 }

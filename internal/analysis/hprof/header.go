@@ -17,8 +17,7 @@ type Header struct {
 	Format string
 	// IDSize is the size of an ID in bytes, 4 or 8.
 	IDSize int
-	// Time is the time at which the dump was started, by the clock of the
-	// device.
+	// Time is when the dump was started, according to the device's clock.
 	Time time.Time
 }
 
@@ -49,7 +48,7 @@ type MemoryError struct {
 	// Need is the approximate number of bytes needed; Limit is the number of
 	// bytes allowed.
 	Need, Limit int64
-	// What is the part that needs the memory; "" means the object graph.
+	// What names the data that needs the memory; "" means the object graph.
 	What string
 }
 

@@ -43,11 +43,12 @@ const (
 	TagHeapDumpEnd     Tag = 0x2c
 )
 
-// SubTag is the kind of a record inside a heap segment. Tags from 0x89 up are
-// Android's (ART runtime/hprof/hprof.cc, HprofHeapTag).
+// SubTag is the kind of a record inside a heap segment. Tags 0x89 to 0xfe are
+// specific to Android (ART runtime/hprof/hprof.cc, HprofHeapTag).
 type SubTag uint8
 
-// These are the roots, as in RootKind, followed by the contents of the heap.
+// The first group declares GC roots; the second describes the contents of the
+// heap.
 const (
 	SubRootUnknown          SubTag = 0xff
 	SubRootJNIGlobal        SubTag = 0x01
@@ -149,9 +150,9 @@ func (t Type) Size(idSize int) int {
 	return 0
 }
 
-// Root is one GC root. Thread is the serial number of its thread, and Frame the
-// index of the frame in that thread's stack trace, or -1 if the root has no
-// frame. For a thread object, Trace is the serial number of its stack trace.
+// Root is one GC root. Thread is the serial number of the root's thread. Frame
+// is the index of the frame in that thread's stack trace, or -1 if the root has
+// no frame. For a thread object, Trace is the serial number of its stack trace.
 type Root struct {
 	Object ID
 	Thread uint32

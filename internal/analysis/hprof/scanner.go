@@ -23,11 +23,12 @@ type Scanner struct {
 	// before the first Next.
 	Contents bool
 
-	// Kind, Offset, Object and Body are set for each record; Offset is the
-	// record's position in the file.
+	// Kind and Offset are set for each record; Offset is the record's position
+	// in the file.
 	Kind   SubTag
 	Offset int64
-	// Object is the object itself; for roots, it is the object that is held.
+	// Object is the ID of the object that the record describes or, for a root,
+	// of the object that the root holds. HEAP_DUMP_INFO does not set it.
 	Object ID
 	// Class is the class of an instance or of an object array.
 	Class ID
@@ -43,7 +44,8 @@ type Scanner struct {
 	Heap     uint32
 	HeapName ID
 	// Body holds an instance's fields, or array elements starting with First;
-	// it is nil if there are none. It is valid until the next call of Next.
+	// it is nil if the object has no contents. It is valid until the next call
+	// of Next.
 	Body  []byte
 	First uint32
 	// Piece is true if Body continues the array of the previous record.
@@ -67,13 +69,14 @@ const (
 	scanHead = 1 + 8 + 4 + 4 + 8
 	// maxRecord bounds the size of a record that must be completely in the
 	// buffer. The largest such records are a CLASS_DUMP with three tables of
-	// 65535 entries, and an instance of eight classes with as many fields each.
+	// 65535 entries, and an instance whose class and seven superclasses have
+	// 65535 fields each.
 	maxRecord = 4 << 20
 )
 
-// Scanner returns a scanner of segments of this file, in any order. The buffer
-// is not larger than the file, because several scanners may also read a small
-// dump.
+// Scanner returns a scanner that reads the given segments of the file, which
+// may be in any order. The buffer is not larger than the file, because several
+// scanners may be used even for a small dump.
 func (f *File) Scanner(segments []Segment) *Scanner {
 	buf := make([]byte, min(scanBuffer, max(f.Size, scanHead)))
 	return newScanner(f.r, buf, f.IDSize, segments)

@@ -10,8 +10,8 @@ import (
 // Single is one instance or array that is read on its own, not by a Scanner.
 type Single struct {
 	Kind SubTag
-	// Object is the object itself; Class is the class of an instance or object
-	// array.
+	// Object is the ID of the instance or array. Class is the class of an
+	// instance or object array.
 	Object, Class ID
 	// Count is the number of elements of an array, or the number of bytes of an
 	// instance; Type is the element type of a primitive array.
@@ -28,8 +28,9 @@ type Single struct {
 const usual = 256
 
 // ReadSingle reads the instance or array whose record starts at an offset that
-// a Scanner reported, including up to most bytes of its body. The error is a
-// *DamageError if there is no such record, or the reader's error.
+// a Scanner reported. It reads no more of the body than the given number of
+// bytes. The error is a *DamageError if there is no such record, or the
+// reader's error.
 func (f *File) ReadSingle(at int64, most int, s *Single) error {
 	if err := f.fill(at, usual, s); err != nil {
 		return err

@@ -23,7 +23,7 @@ type Strings struct {
 // if at is negative.
 type entry struct {
 	id ID
-	// place packs at into 48 bits and length into 16 bits.
+	// place holds at in its upper 48 bits and length in its lower 16 bits.
 	place int64
 }
 

@@ -17,7 +17,7 @@ type Stripped struct {
 	// Truncated is true if the dump ends inside a record; the copy then ends
 	// inside the same record.
 	Truncated bool
-	// Warnings are those of File. If the length of a heap was guessed, the
+	// Warnings is copied from File. If the length of a heap was guessed, the
 	// positions of its arrays are also uncertain.
 	Warnings []error
 }
@@ -31,9 +31,10 @@ type Stripped struct {
 //
 // All heaps of the dump are stripped. A truncated heap is copied up to its end,
 // including its incomplete record. The error is a *DamageError if the bytes
-// cannot be a dump, otherwise that of r, w or ctx. In case of an error, the
-// output is not a dump and must not be kept. Strip uses as much memory as Open,
-// buffers of less than 10 MiB, and memory for the layouts of the classes.
+// cannot be a dump; otherwise it is the error of r, w or ctx. In case of an
+// error, the output is not a dump and must not be kept. Strip uses as much
+// memory as Open, buffers of less than 10 MiB, and memory for the layouts of
+// the classes.
 func Strip(ctx context.Context, w io.Writer, r io.ReaderAt, size int64) (Stripped, error) {
 	f, err := Open(ctx, r, size)
 	if err != nil {

@@ -39,8 +39,8 @@ func kindOfDescriptor(text string) kind {
 	return object
 }
 
-// field is a parsed line that describes a field. Its names are stored as
-// numbers.
+// field is a parsed line that describes a field. renamed and name are numbers
+// of names.
 type field struct {
 	renamed, name uint32
 	kind          kind
@@ -61,8 +61,8 @@ func decodeField(b []byte) (field, []byte) {
 	return f, b
 }
 
-// method is a parsed line that describes a method. Its names are stored as
-// numbers.
+// method is a parsed line that describes a method. renamed, name and holder are
+// numbers of names.
 type method struct {
 	renamed, name, holder uint32
 	obfuscated, original  lines

@@ -29,8 +29,9 @@ type Fit struct {
 
 // These are the thresholds for a mismatch. WebView, Google Play services and
 // SDKs load their own obfuscated classes into a process, so a mismatch requires
-// many unknown names, or only unknown names. A class has all the fields that
-// its mapping names, so a few missing ones are sufficient.
+// many unknown names, or only unknown names. A class of the right build has
+// every field that the mapping lists for it, so a few missing fields are enough
+// for a mismatch.
 const (
 	fewClasses = 10
 	fewFields  = 3
@@ -41,7 +42,7 @@ const (
 )
 
 // Fit compares the mapping with the names of the classes in a dump. Each name
-// counts once; an array counts as the class of its elements.
+// is counted once, and an array as the class of its elements.
 func (m *Mapping) Fit(classes []string) Fit {
 	f := Fit{id: m.ID}
 	for i := range m.classes {
@@ -151,15 +152,14 @@ func Obfuscated(classes []string) error {
 }
 
 // An app's own code contains hardly any classes with a name of one or two
-// letters; in a shrunk build most names are like that. Libraries that are
-// shipped obfuscated are in between.
+// letters; in a shrunk build most names are like that. The share of such names
+// in libraries that are shipped obfuscated is in between.
 const (
 	fewShort   = 4
 	shortShare = 8
 )
 
-// examples returns a few names; the order of the classes does not affect which
-// ones.
+// examples returns a few of the names, the same ones whatever their order.
 func examples(names []string) []string {
 	slices.SortFunc(names, func(a, b string) int {
 		if len(a) != len(b) {
@@ -174,9 +174,9 @@ func examples(names []string) []string {
 // not be an array.
 func MayBeRenamed(name string) bool { return len(apps([]string{name})) > 0 }
 
-// apps returns the classes that belong neither to the platform nor, unless they
-// are renamed, to the libraries in shipped. An array counts as the class of its
-// elements.
+// apps returns the classes without those of the platform, and without the
+// classes of the libraries in shipped that keep their names. An array is listed
+// as the class of its elements.
 func apps(classes []string) map[string]bool {
 	names := make(map[string]bool, len(classes))
 	for _, name := range classes {

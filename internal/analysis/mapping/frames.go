@@ -15,9 +15,9 @@ type Frame struct {
 	// Line is the line in the source, or the line number in the dump if the
 	// mapping does not contain the line.
 	Line int32
-	// Alternative is the number, from 0, of the result to which the frame
-	// belongs, if there are several possible results. The frames of one result
-	// are adjacent; only one of the results is correct.
+	// Alternative is the number of the result to which the frame belongs,
+	// starting with 0. The frames of one result are adjacent. If there are
+	// several results, only one of them is correct.
 	Alternative int32
 }
 
@@ -74,8 +74,8 @@ func (m *Mapping) methods(c *class, name string) (entries []method) {
 		}
 		entries = append(entries, e)
 	}
-	// A compiler-generated method is compiler-generated as a whole, whichever
-	// of its lines the comment follows (doc/retrace.md).
+	// A comment below any line of a method marks the whole method as
+	// compiler-generated (doc/retrace.md).
 	for i := range entries {
 		entries[i].synthesized = slices.Contains(made, entries[i].signature)
 	}
@@ -97,9 +97,9 @@ func outermost(entries []method, i int) int {
 }
 
 // partition returns the lines of each method separately, if several methods
-// have the same name. They are distinguished by the signature of the outermost
-// method; if the first signature is also the last one, all lines belong to one
-// method, as in retrace.
+// have the same name. The methods are distinguished by the signature of the
+// outermost method. If the first and the last signature are equal, all lines
+// belong to one method, as in retrace.
 func partition(entries []method) (parts [][]method) {
 	last := outermost(entries, 0)
 	if entries[last].signature == entries[len(entries)-1].signature {
@@ -117,7 +117,8 @@ func partition(entries []method) (parts [][]method) {
 	return append(parts, entries[begin:])
 }
 
-// retrace is one request and its results.
+// retrace holds one frame of the obfuscated build and the frames of the source
+// found for it.
 type retrace struct {
 	*Mapping
 	class *class
@@ -138,9 +139,10 @@ type answer struct {
 }
 
 // narrow finds the entries that apply to the line: those whose range contains
-// it or, if there are none, those without a range. If the frame has no line, it
-// selects the entries for line 0, otherwise the first entry without a range,
-// otherwise the method without line numbers.
+// it or, if no range does, those without a range. If the frame has no line,
+// narrow selects the entries for line 0 or, if there are none, the first entry
+// without a range or, if every entry has a range, the method without line
+// numbers.
 func (t *retrace) narrow(parts [][]method) {
 	t.pick(parts, func(part []method) []method { return onLine(part, max(t.line, 0)) })
 	if len(t.answers) == 0 && t.line > 0 {
@@ -188,7 +190,7 @@ func withoutRange(part []method) (entries []method) {
 	return entries
 }
 
-// bare returns the entry of the method without line numbers.
+// bare returns the last entry of a method, with its line numbers removed.
 func bare(part []method) []method {
 	last := part[len(part)-1]
 	return []method{{name: last.name, holder: last.holder}}

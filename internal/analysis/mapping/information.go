@@ -10,8 +10,9 @@ import (
 // minor one.
 type version int
 
-// These are the versions in which R8's doc/retrace.md and R8 itself added each
-// feature.
+// These are the versions that added each feature, according to R8's
+// doc/retrace.md and R8's source. supported is the latest version that this
+// package knows.
 const (
 	sinceSynthesized       version = 10
 	sinceOutline           version = 20
@@ -183,8 +184,8 @@ func token(text []byte) (value, rest []byte, ok bool) {
 	return text[:end], trim(text[end:]), true
 }
 
-// unescaped decodes the escapes of JSON. Few lines contain an escape: only
-// names with non-ASCII letters may, and R8 never escapes $.
+// unescaped decodes the escapes of JSON. Few lines contain an escape: R8 never
+// escapes $, so only names with non-ASCII letters may contain one.
 func unescaped(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text

@@ -155,7 +155,8 @@ func isName(text []byte) bool {
 	return len(text) > 0
 }
 
-// notName marks the characters that no name contains. <init> contains brackets.
+// notName marks the characters that no name contains. Angle brackets are
+// allowed because of <init>.
 var notName = func() (table [256]bool) {
 	for c := range 0x21 {
 		table[c] = true

@@ -6,13 +6,13 @@ import "strings"
 // It does not change after it has been read, so it is safe for concurrent use.
 type Mapping struct {
 	// ID is R8's identifier of the mapping: its "pg_map_id" or, if there is
-	// none, the hash of its content. Hash is that hash: SHA-256 in hexadecimal
-	// digits. Both are empty if the mapping does not contain them, as with
-	// ProGuard.
+	// none, Hash. Hash is the SHA-256 of the content in hexadecimal digits, as
+	// stated in the mapping. ID and Hash are empty if the mapping does not
+	// contain them, as with ProGuard.
 	ID, Hash string
 	// Compiler is the program that wrote the mapping, and Version is its
-	// version, for example "R8" and "8.5.35". Both are empty if the mapping
-	// does not contain them.
+	// version, for example "R8" and "8.5.35". Compiler and Version are empty if
+	// the mapping does not contain them.
 	Compiler, Version string
 	// Classes, Fields and Methods are the numbers of parsed lines of each kind.
 	Classes, Fields, Methods int
@@ -37,8 +37,8 @@ type class struct {
 	// name.
 	next        uint32
 	synthesized bool
-	// members are the encoded fields, followed by the encoded methods, which
-	// begin at methods.
+	// members holds the encoded fields, followed by the encoded methods;
+	// methods is the offset of the first encoded method.
 	members []byte
 	methods uint32
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// These are the limits of a mapping. The largest known app writes a mapping of
-// a third of a gigabyte, with 200,000 classes and millions of names.
+// A line longer than maxLine is skipped. A mapping that exceeds another of
+// these limits is rejected. The largest known app writes a mapping of a third
+// of a gigabyte, with 200,000 classes and millions of names.
 const (
 	maxLine    = 256 << 10
 	maxText    = 1 << 30
@@ -28,9 +29,10 @@ type caps struct {
 }
 
 // Read reads a mapping.txt to its end. Lines that cannot be parsed, or that are
-// longer than 256 KiB, are reported in Warnings. It returns an error, including
-// the line, for an input without a single line of a mapping; for more than a
-// gigabyte, 4 million classes or 32 million names; and if r fails.
+// longer than 256 KiB, are reported in Warnings. It returns an error if no line
+// of the input belongs to a mapping, if the input exceeds a gigabyte, 4 million
+// classes or 32 million names, or if r fails. The error includes the line
+// number.
 func Read(r io.Reader) (*Mapping, error) {
 	return read(r, caps{line: maxLine, text: maxText, classes: maxClasses, names: maxNames})
 }
@@ -48,7 +50,8 @@ func read(r io.Reader, c caps) (*Mapping, error) {
 	return text.Mapping, nil
 }
 
-// reading is the state of reading a mapping.
+// reading is the state of Read: the input, the mapping so far, and the class
+// whose lines are being read.
 type reading struct {
 	*Mapping
 	most caps
@@ -62,19 +65,20 @@ type reading struct {
 	// or 0 if there is no such line.
 	version version
 	header  bool
-	// open is true while the lines of a class are being read; the members of
-	// the class are collected here.
+	// open is true while the lines of a class are being read. The class and its
+	// encoded members are collected in the fields below.
 	open            bool
 	current         class
 	fields, methods []byte
 	chunk           []byte
-	// subject is the kind of line to which a comment belongs.
+	// subject is the kind of the line that the next metadata describes.
 	subject subject
-	// last is the beginning of the encoding of the line above.
+	// last is the offset, in fields or methods, of the encoding of the line
+	// above.
 	last int
 }
 
-// subject is the kind of line to which metadata belong.
+// subject is a kind of line that metadata can describe.
 type subject int
 
 const (
@@ -162,7 +166,7 @@ func (r *reading) line(line []byte) {
 func (r *reading) class(line []byte) {
 	original, renamed, ok := parseClass(line)
 	if !ok {
-		// The members that follow do not belong to the class above.
+		// The members below this line do not belong to the class above it.
 		r.close()
 		r.meaningless(line)
 		return
@@ -232,8 +236,9 @@ func (r *reading) close() {
 	r.fields, r.methods = r.fields[:0], r.methods[:0]
 }
 
-// finish completes the reading. The mapping of a build that renames nothing has
-// no classes, but names its compiler.
+// finish stores the last class, indexes all classes and collects the warnings.
+// The mapping of a build that renames nothing has no classes, but names its
+// compiler.
 func (r *reading) finish() error {
 	r.close()
 	if r.Classes == 0 && !r.header {

@@ -31,8 +31,8 @@ func Rose(before, after map[string]int64) []Rise {
 }
 
 // MayHoldDestroyed reports whether a process that started during the check may
-// hold destroyed screens, that is, whether it has more than one Activity or
-// window.
+// hold destroyed screens, that is, whether it has more than one Activity, more
+// than one window, or an Activity without a window.
 func MayHoldDestroyed(after map[string]int64) bool {
 	activities, known := after["Activities"]
 	return known && (activities > 1 || activities > after["ViewRootImpl"] || after["ViewRootImpl"] > 1)

@@ -21,10 +21,11 @@ type Exception struct {
 	// Held is the reference that holds the leaking objects, such as
 	// "ScreenTracker.sScreens", with or without its package.
 	Held string
-	// Reason is why the leak is accepted; Owner is who is going to fix it.
+	// Reason explains why the leak is accepted; Owner names who is going to fix
+	// it.
 	Reason, Owner string
-	// Until is the last day on which the leak is accepted, until the end of
-	// that day.
+	// Until is the last day on which the leak is accepted; the whole day is
+	// included.
 	Until time.Time
 }
 
@@ -108,8 +109,9 @@ func sameName(class, named string) bool {
 	return class == named || strings.HasSuffix(class, "."+named)
 }
 
-// sameReference reports whether two references are the same. Reports write
-// classes without their packages, so the package in the given name is ignored.
+// sameReference reports whether a printed reference is the one that an
+// exception names. Reports write classes without their packages, so the package
+// in the given name is ignored.
 func sameReference(shown, named string) bool {
 	shown, _, _ = strings.Cut(strings.TrimSpace(shown), ",")
 	shown, _, _ = strings.Cut(shown, " ")

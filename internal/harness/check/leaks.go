@@ -66,9 +66,9 @@ func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
 // maxTraceLines is the maximum number of lines of a trace in a record.
 const maxTraceLines = 60
 
-// Judge finds the exceptions that match leaks. It returns the leaks and the
-// verdict of a process, which is leak if any of the leaks is not matched by an
-// exception.
+// Judge sets the traces of the leaks and the exceptions that match them. It
+// returns the verdict of the process, which is leak if any of the leaks is not
+// matched by an exception.
 func Judge(leaks []record.CheckedLeak, exceptions []Exception, traceOf func(key string) []string) record.CheckVerdict {
 	verdict := record.VerdictPass
 	for i := range leaks {
@@ -112,7 +112,7 @@ func Describe(leaks []record.CheckedLeak) string {
 }
 
 // Merge returns the leaks of two attempts, each leak once, with the values of
-// the later dump.
+// the later dump and the new objects of both.
 func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
 	out := slices.Clone(later)
 	for _, l := range earlier {

@@ -266,8 +266,8 @@ func (n *inspection) access(f capture.Facts, c deviceCondition) {
 	}
 }
 
-// leastSkew is the smallest clock difference that matters when logs with the
-// times of the two clocks are compared.
+// leastSkew is the smallest clock difference that matters when the device's
+// logs are compared with the host's.
 const leastSkew = 2 * time.Second
 
 func (n *inspection) clock(ctx context.Context, dev *adb.Device, f capture.Facts) {

@@ -22,7 +22,7 @@ type Options struct {
 	Patterns []capture.Pattern
 	// Dir is where run directories would be created.
 	Dir string
-	// Getenv reads the environment.
+	// Getenv returns the value of an environment variable.
 	Getenv func(string) string
 	// StandIn allows devices with a scaled clock, as fleet.DeviceChoice does.
 	StandIn bool
@@ -34,7 +34,8 @@ type Options struct {
 	Progress func(text string)
 
 	limits limits
-	// dial, if not nil, is the only way to reach the adb server.
+	// dial, if not nil, connects to the adb server instead of a connection to
+	// the configured address.
 	dial func(context.Context) (net.Conn, error)
 }
 

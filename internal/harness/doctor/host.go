@@ -192,10 +192,10 @@ func (e *examination) absent(at string, err error) {
 }
 
 const (
-	// nightBytes is how much an overnight run may write: 1 MB per process
-	// (twice the amount measured in 8 h with two processes, breakdowns
-	// included), at most 32 MB of workload log, and heap dumps of 50 to 500 MB
-	// each.
+	// nightBytes is the disk space, in bytes, that an overnight run may use: 1
+	// MB per process (twice the amount measured in 8 h with two processes,
+	// breakdowns included), at most 32 MB of workload log, and heap dumps of 50
+	// to 500 MB each.
 	nightBytes = 1 << 30
 	// leastBytes is the free space that a run without a workload and without
 	// dumps needs.
@@ -245,7 +245,7 @@ func (e *examination) directory() bool {
 }
 
 // existing returns the directory itself if it exists, otherwise its nearest
-// parent that does.
+// existing parent.
 func existing(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

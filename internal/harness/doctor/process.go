@@ -83,8 +83,9 @@ func (n *inspection) apps(ctx context.Context, dev *adb.Device) (patterns []capt
 	return patterns
 }
 
-// process examines one process. It reads dumpsys meminfo only on request,
-// because that costs CPU time in the app and in system_server.
+// process checks how the memory of a process can be read and whether its heap
+// can be dumped. It reads dumpsys meminfo only on request, because that costs
+// CPU time in the app and in system_server.
 func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture.Facts, levels *capture.Levels,
 	p capture.Process, systemServer int, meminfo bool) {
 	out := Process{Process: clean(p.Name), User: p.User, PID: p.PID, Reasons: []Reason{}}
@@ -205,9 +206,9 @@ func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reas
 	return out
 }
 
-// remedy returns what would make a source available. The error messages come
-// from the kernel, from run-as (system/core run-as/run-as.cpp), from mksh, and
-// from package capture.
+// remedy returns what the user can do to make a source available. The error
+// messages come from the kernel, from run-as (system/core run-as/run-as.cpp),
+// from mksh, and from package capture.
 func remedy(f capture.ProbeResult, p capture.Process, facts capture.Facts) string {
 	says := func(part string) bool { return strings.Contains(f.Reason, part) }
 	switch {
@@ -233,7 +234,7 @@ func remedy(f capture.ProbeResult, p capture.Process, facts capture.Facts) strin
 	return ""
 }
 
-// rootWay returns how to get a root shell on this build.
+// rootWay returns instructions for getting a root shell on this build.
 func rootWay(facts capture.Facts) string {
 	switch {
 	case facts.UID == 0:

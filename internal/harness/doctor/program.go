@@ -38,8 +38,8 @@ func findProgram(getenv func(string) string) Program {
 	return p
 }
 
-// strayProgram searches the directories in which Android Studio installs the
-// SDK, which are not in PATH.
+// strayProgram searches the directory in which Android Studio installs the SDK
+// by default; usually it is not in PATH.
 func strayProgram() (path string, ok bool) {
 	home, err := os.UserHomeDir()
 	if err != nil {

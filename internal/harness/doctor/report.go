@@ -96,8 +96,8 @@ type Device struct {
 	// TimeScale is the number of device seconds per real second, 1 for a real
 	// device.
 	TimeScale *float64 `json:"time_scale"`
-	// ClockAhead is how far the device's wall clock is ahead of the host's; the
-	// error is at most ClockWithin.
+	// ClockAhead is the number of seconds by which the device's wall clock is
+	// ahead of the host's; the error is at most ClockWithin.
 	ClockAhead  *float64  `json:"clock_ahead_s"`
 	ClockWithin *float64  `json:"clock_within_s"`
 	DataFree    *int64    `json:"data_free_bytes"`
@@ -111,7 +111,8 @@ type Process struct {
 	Process string `json:"process"`
 	User    int    `json:"user"`
 	PID     int    `json:"pid"`
-	// Source is what the fast channel reads; it is empty if unknown.
+	// Source is the source of the frequent samples, such as smaps_rollup; it is
+	// empty if unknown.
 	Source string `json:"source"`
 	// Reasons holds the reasons why no better source is used, beginning with
 	// the best source.
@@ -134,7 +135,7 @@ type Meminfo struct {
 	Duration float64 `json:"duration_s"`
 }
 
-// Scope is what a check is about.
+// Scope is the subject of a check: the host, a device or a process.
 type Scope string
 
 // The scopes of a check.
@@ -147,8 +148,8 @@ const (
 // Status is the result of a check.
 type Status string
 
-// The statuses. Bad stops a run, Warn degrades it, Unknown could not be
-// determined.
+// The statuses. A Bad check stops a run, a Warn check degrades it, and the
+// result of an Unknown check could not be determined.
 const (
 	OK      Status = "ok"
 	Warn    Status = "warn"
@@ -164,8 +165,8 @@ type Item struct {
 	Name    string `json:"name"`
 	Status  Status `json:"status"`
 	Text    string `json:"text"`
-	// Action is how to fix the finding; it is empty if there is nothing to fix,
-	// or if it cannot be fixed.
+	// Action describes how to fix the finding; it is empty if there is nothing
+	// to fix, or if it cannot be fixed.
 	Action string `json:"action"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ServerState is what was found at the address of the adb server.
+// ServerState describes what was found at the address of the adb server.
 type ServerState string
 
 // The states of the server's address.
@@ -162,7 +162,7 @@ func local(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// anotherPort returns how to configure adb to use the next port.
+// anotherPort returns the setting that makes adb use the next port.
 func anotherPort(address, from string) string {
 	next := 5038
 	if _, port, err := net.SplitHostPort(address); err == nil {

@@ -43,9 +43,10 @@ func readWallClock(ctx context.Context, dev capture.Device) (wallClock, error) {
 	return compareClocks(shown, began, took), nil
 }
 
-// compareClocks returns how far the device is ahead. At some time during the
-// round trip, the device was in the second that begins at shown, so it is ahead
-// by at least shown-end and at most shown+1s-begin.
+// compareClocks computes the difference between the clocks from the time that
+// the device printed and the host's times before and after the round trip. At
+// some time during the round trip, the device was in the second that begins at
+// shown, so it is ahead by at least shown-end and at most shown+1s-begin.
 func compareClocks(shown, began time.Time, took time.Duration) wallClock {
 	least := shown.Sub(began.Add(took).Round(0))
 	most := shown.Add(time.Second).Sub(began.Round(0))

@@ -132,8 +132,8 @@ func readDump(ctx context.Context, path string, o DumpOptions) (m moment, report
 		settled: !o.InUse, leaks: summary.Leaks(), loaded: summary.Loaded(), reachable: report.Dump.ReachableBytes +
 			report.Dump.ReachableNative, names: report.Dump.Names.Origin,
 	}
-	// A JVM does not mark objects as no longer needed, so this is expected
-	// unless the dump contains Android classes.
+	// Dumps of a JVM are always undecided, because a JVM does not mark objects
+	// as no longer needed.
 	for _, reason := range report.Undecided {
 		m.undecided = fmt.Sprint(reason)
 		break
@@ -158,5 +158,5 @@ func takenAt(file io.ReaderAt) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
-// maxMillis corresponds to the year 9999.
+// maxMillis is the beginning of the year 9999, in milliseconds since 1970.
 const maxMillis = 253_370_764_800_000

@@ -44,7 +44,8 @@ type moment struct {
 	undecided string
 }
 
-// series builds one process from its dumps, which are ordered by their moments.
+// series adds the leaks of a process and their counts from its dumps, which are
+// in time order.
 func series(o *gate.Observed, dumps []moment, lives bool) {
 	places := map[string]int{}
 	o.Heap = gate.Timeline{Exposure: []float64{}, Settled: true, SeparateLives: lives}
@@ -78,8 +79,8 @@ func series(o *gate.Observed, dumps []moment, lives bool) {
 	}
 }
 
-// boundClasses keeps the classes with the most objects at the end. Their number
-// is bounded because each dump may contain different classes.
+// boundClasses keeps the classes with the most objects at the end. The number
+// of classes is bounded because each dump may contain different ones.
 func boundClasses(p *gate.Place) {
 	if len(p.Classes) <= mostClasses {
 		return
@@ -93,8 +94,8 @@ func boundClasses(p *gate.Place) {
 	}
 }
 
-// name completes the places of a process with the references that hold them,
-// taken from their traces.
+// name adds to each place of a process the reference that holds it, taken from
+// its trace.
 func (e *Evidence) name(device string, o *gate.Observed) {
 	for i := range o.Places {
 		p := &o.Places[i]
@@ -177,8 +178,8 @@ func traceOf(l *analysis.Leak) gate.Trace {
 }
 
 const (
-	// maxTrace is the maximum number of lines in a trace, and maxSuspects the
-	// maximum number of suspected references that are named.
+	// maxTrace is the maximum number of lines in a trace. maxSuspects is the
+	// maximum number of suspected references in a trace.
 	maxTrace    = 80
 	maxSuspects = 5
 )

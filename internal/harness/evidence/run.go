@@ -36,8 +36,8 @@ func FromRun(ctx context.Context, dir string) (*Evidence, error) {
 	return FromRecord(ctx, dir, run)
 }
 
-// FromRecord is like FromRun but uses the given record of the run, which need
-// not have ended.
+// FromRecord is like FromRun but uses the given record; the run need not have
+// ended.
 func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 	return r.out, nil
 }
 
-// headOf returns the run in the form in which a comparison shows it.
+// headOf returns the description of a run that a comparison shows.
 func headOf(dir string, run *record.Run) comparison.Head {
 	h := comparison.Head{Started: run.Started, App: appOf(run), Devices: []comparison.DeviceRow{}}
 	if abs, err := filepath.Abs(dir); err == nil {
@@ -246,8 +246,8 @@ func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 
 	return float64(i + 1)
 }
 
-// trendText returns the part of a verdict about the trend, without the part
-// about heap dumps at marks, which are compared separately (ledger,
+// trendText returns the part of a reason that concerns the trend. It omits the
+// part about heap dumps at marks, which are compared separately (ledger,
 // judgeAtMarks).
 func trendText(because string) string {
 	for _, words := range []string{"memory trend: ", "memory trend not judged: "} {
@@ -272,8 +272,8 @@ func leftBehind(p *record.Process) *record.CountsAtMarks {
 	return nil
 }
 
-// verdictText returns the part of a verdict about the trend and the counts at
-// marks.
+// verdictText returns the parts of a verdict's reason that concern the trend
+// and the counts at marks.
 func verdictText(p *record.Process) string {
 	trend := trendText(p.Reason)
 	if left := leftBehind(p); left != nil {
@@ -300,7 +300,7 @@ func trendOf(p *record.Process) *gate.TrendVerdict {
 // dumpsOf selects the heap dumps of a process that are compared. These are the
 // dumps at marks of the life with the most dumps, or one dump of each life if
 // each has only one (for example, instrumented tests that each run in their own
-// process), or the last dump of the run.
+// process), or, if no dump was taken at a mark, the last dump of the run.
 func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
 	var all [][]*record.Diagnosis // dumps of each life
 	latest := map[int]int{}       // index of the last life with this PID
@@ -425,8 +425,8 @@ func (r *runReader) summary(d *record.Diagnosis) (*analysis.Summary, error) {
 	return s, nil
 }
 
-// traces reads the traces of the leaks in a dump. A run without the file is
-// still compared.
+// traces reads the traces of the leaks in a dump. Without analysis.json, the
+// run is still compared.
 func (r *runReader) traces(device, process string, d *record.Diagnosis) {
 	f, err := r.open(d.Folder, "analysis.json")
 	if err != nil {
@@ -456,8 +456,9 @@ func addTraces(to map[gate.TraceKey]gate.Trace, device, process string, leaks []
 	}
 }
 
-// checks adds the findings of the checks of specs if no dumps were taken at
-// marks. Each check proves by itself that its spec leaks something.
+// checks adds the findings of the checks of specs, unless several heap dumps
+// can be compared. Each check is proof enough: it finds the leaks of its own
+// spec.
 func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(out.Heap.Exposure) > 1 {
 		return
@@ -507,8 +508,8 @@ const mostChecks = 20
 
 func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.CheckedLeak, out *gate.Observed,
 	device string) {
-	// Count and Bytes are those of the heap, which may also contain objects of
-	// earlier checks.
+	// Count and Bytes describe the whole heap, which may also contain objects
+	// of earlier checks.
 	place.Counts[0] += max(l.New, 0)
 	place.Bytes[0] += max(l.Bytes, 0) / max(l.Count, 1) * min(max(l.New, 0), max(l.Count, 1))
 	place.Library = l.Library
@@ -535,8 +536,8 @@ func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.Che
 // maxTrip is the maximum size of trip.json in bytes.
 const maxTrip = 16 << 20
 
-// readTrip reads the measurements of a trip. It returns nil if the run is not a
-// trip.
+// readTrip reads the measurements of a trip into r.trip, which remains nil if
+// the run is not a trip.
 func (r *runReader) readTrip() {
 	f, err := r.root.Open(record.TripName)
 	if err != nil {
@@ -599,8 +600,8 @@ func explained(m *record.TripMeasure, t *record.Trip) bool {
 // places.
 var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeNative, "graphics": gate.TypeGraphics}
 
-// leastNative is the minimum growth of native memory or graphics memory that is
-// shown in a row.
+// leastNative is the minimum growth, in bytes, at which native or graphics
+// memory is listed.
 const leastNative = 64 << 10
 
 // snapshots adds everything that grew between the first and the last snapshot

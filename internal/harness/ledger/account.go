@@ -21,8 +21,8 @@ type Account struct {
 	// 0 if there is no sample.
 	LastUp    time.Duration
 	LastBytes int64
-	// Samples counts the judged samples; First and Last are t_s of the first
-	// and the last of them.
+	// Samples counts the judged samples. First and Last are t_s of the first
+	// and the latest judged sample.
 	Samples     int
 	First, Last float64
 	// Marks counts the marks since the account was opened.
@@ -38,7 +38,8 @@ type Account struct {
 	measured detector.Quantity
 	swap     swapless
 	// app is the sum of the process's app, and member is the part of this
-	// process in that sum. Both are nil before the first value of the process.
+	// process in that sum. app and member are nil until the process has a
+	// value.
 	app    *AppSum
 	member *member
 	// opened is the earliest t_s at which the series could begin.
@@ -67,7 +68,7 @@ type Account struct {
 	limits    limits
 	diagnoses []record.Diagnosis
 	missing   []record.MissingEvidence
-	// unlisted means that more evidence is missing than is listed.
+	// unlisted means that more than maxMissing heap dumps are missing.
 	unlisted bool
 	objects  map[string]record.ObjectCount
 	// deaths holds the latest deaths; reasonsOfDeath counts all deaths by
@@ -85,14 +86,16 @@ type Account struct {
 	// reading of the latest mark.
 	counts  []*countSeries
 	reading *openReading
-	// paused is how long heap dumps prevented sampling, in seconds.
+	// paused is the time, in seconds, during which heap dumps prevented
+	// sampling.
 	paused float64
 
 	transitions []record.Transition
 	// dropped counts the transitions that are no longer kept.
 	dropped int
-	// jumps holds the device's clock at t_s 0 for each of the latest jumps, as
-	// it was when the jump happened; a reboot changes this value.
+	// jumps holds, for each of the latest jumps, the reading of the device's
+	// clock at t_s 0 that was valid at the time of the jump. A reboot changes
+	// this reading.
 	jumps    []time.Duration
 	warnings []string
 }
@@ -169,7 +172,7 @@ func (a *Account) judge(t float64, up time.Duration, bytes int64) []detector.Tra
 	return a.Detector.AddSample(detector.Sample{At: up, Bytes: bytes})
 }
 
-// count records a value as the latest one.
+// count counts a judged value and records it as the latest one.
 func (a *Account) count(t float64, up time.Duration, bytes int64) {
 	if a.Samples == 0 {
 		a.First = t
@@ -295,8 +298,8 @@ const (
 	// maxDeaths is the maximum number of deaths of one process in run.json,
 	// which contains the latest ones.
 	maxDeaths = 100
-	// maxReasons is the maximum number of reasons that are counted; eleven
-	// exist.
+	// maxReasons is the maximum number of reasons that are counted; eleven are
+	// defined.
 	maxReasons    = 20
 	maxDeathLines = 10
 	// maxText and maxWord are the maximum lengths, in characters, of a string
@@ -305,8 +308,8 @@ const (
 	maxWord = 40
 )
 
-// latest removes the oldest elements of a bounded list to make space for one
-// more.
+// latest removes the oldest death from a full list to make space for another
+// one.
 func latest(list []record.Death) []record.Death {
 	if len(list) < maxDeaths {
 		return list
@@ -314,7 +317,8 @@ func latest(list []record.Death) []record.Death {
 	return append(list[:0], list[1:]...)
 }
 
-// Deaths returns the latest deaths of the process's lives.
+// Deaths returns the deaths of the process; at most maxDeaths, the latest, are
+// kept.
 func (a *Account) Deaths() []record.Death { return a.deaths }
 
 // Faults returns the latest crashes and ANRs that a workload reported.
@@ -352,8 +356,8 @@ func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	return at, causes[e.Reason]
 }
 
-// addDeath adds the death of a life. The reason was read at the given time of
-// the device's clock.
+// addDeath adds the death of a life. up is the device's clock when the reason
+// was read.
 func (a *Account) addDeath(e record.Event, up time.Duration) {
 	d := a.incidents.explain(deathOf(e))
 	e.Reason = d.Reason
@@ -458,7 +462,7 @@ func (a *Account) addTransition(t record.Transition) {
 	a.transitions = append(a.transitions, t)
 }
 
-// addJump records a jump and the device's clock at t_s 0.
+// addJump records, for a new jump, the reading of the device's clock at t_s 0.
 func (a *Account) addJump(begun time.Duration) {
 	if len(a.jumps) == maxJumps {
 		a.jumps = append(a.jumps[:0], a.jumps[1:]...)

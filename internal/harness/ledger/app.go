@@ -24,7 +24,7 @@ const (
 
 // AppSum is the total memory of all processes of one app, as one series with
 // its own detector. If processes pass work to each other or take turns, a leak
-// may not be visible in the individual verdicts, but it is in their sum. The
+// may not be visible in any single process, but it is visible in the sum. The
 // demands of this detector are ignored, so sums cause neither readings nor
 // dumps.
 type AppSum struct {
@@ -47,7 +47,7 @@ type AppSum struct {
 	// disordered means that the rows of the table are not in time order.
 	// refused means that the limit maxApps had already been reached.
 	disordered, refused bool
-	// step is the time between the two latest values.
+	// step is the time between the two latest sums.
 	step time.Duration
 }
 
@@ -70,7 +70,8 @@ type member struct {
 	// values in the first minutes of the life.
 	since float64
 	early int64
-	// cells holds the values of this process for each cell of the growth.
+	// cells holds, for each cell of growth, the total of the process's values
+	// in MB.
 	cells []float64
 
 	breakdown detector.Breakdown
@@ -387,10 +388,11 @@ func (a *Account) addBreakdownToApp(b detector.Breakdown) {
 	x.part.entries(x.Account, x.Detector.AddBreakdown(sum))
 }
 
-// keepDriver returns a breakdown to which the missing rows of driver memory are
-// added from the previous one: dumpsys does not print rows of zeros, and a row
-// may fail to parse (AOSP ActivityThread, dumpMemInfoTable). All these rows are
-// dropped if the App Summary shows no graphics memory.
+// keepDriver returns a breakdown in which missing rows of driver memory are
+// copied from the previous breakdown: dumpsys does not print rows of zeros, and
+// a row may fail to parse (AOSP ActivityThread, dumpMemInfoTable). If the App
+// Summary shows 0 kB of graphics memory, missing EGL, GL and Gfx dev rows are
+// not copied.
 func keepDriver(before, b detector.Breakdown) detector.Breakdown {
 	graphics := b.Dim[detector.Graphics]
 	none := graphics.Known && graphics.N == 0 && !b.EGL.Known && !b.GL.Known && !b.GfxDev.Known

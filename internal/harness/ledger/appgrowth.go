@@ -15,7 +15,7 @@ type growth struct {
 	// from is t_s at the beginning of the first cell; width is the length of
 	// each cell in seconds.
 	from, width float64
-	// sums holds the number of sums in each cell.
+	// sums holds the number of sums of the app in each cell.
 	sums []float64
 }
 
@@ -24,7 +24,7 @@ const (
 	firstCell = 300
 )
 
-// add adds the values of the processes to which a sum belongs.
+// add adds the value of each living process to the cell of a sum.
 func (g *growth) add(t float64, members []*member) {
 	if g.width == 0 {
 		g.from, g.width = t, firstCell
@@ -48,7 +48,7 @@ func (g *growth) add(t float64, members []*member) {
 	}
 }
 
-// addAt adds to an element of a list and extends the list as needed.
+// addAt adds x to element i of a list, which is extended as needed.
 func addAt(list []float64, i int, x float64) []float64 {
 	for len(list) <= i {
 		list = append(list, 0)
@@ -89,9 +89,9 @@ const maxShares = 20
 
 // since returns the growth of each process after a time of the run, the largest
 // first. grown is the total growth of all processes, and born is the part of
-// grown that is due to processes that started since. Growth is the difference
-// between the means of the last and the first third of the time. The lists are
-// empty if there are too few sums.
+// grown that is due to processes that started after that time. Growth is the
+// difference between the means of the last and the first third of the period.
+// With too few sums, the list is empty and the totals are 0.
 func (x *AppSum) since(t float64) (list []record.ProcessGrowth, grown, born float64) {
 	g := &x.growth
 	if g.width == 0 {

@@ -28,11 +28,11 @@ func CountJudged(apps []*AppSum) int {
 const maxNamed = 50
 
 // Record returns the record of the app for run.json, with the app's own
-// verdict, in a run with the given number of series. [RelateApps] adds the
-// relation to its processes.
+// verdict, in a run with the given number of series. [RelateApps] adds how the
+// verdict relates to those on the app's processes.
 func (x *AppSum) Record(together int) record.AppVerdict {
-	// If the app has no sum at the end of the run, this time also counts as a
-	// hole, unless the app has ended.
+	// If the app has no sum at the end of the run, the time since the latest
+	// sum also counts as a hole, unless the app has ended.
 	absent, last := x.absent, x.Last
 	for _, m := range x.members {
 		last = max(last, m.part.last)
@@ -61,9 +61,9 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 	return out
 }
 
-// Explain records in the record of an app which process caused its growth. It
-// withdraws a leak that only means that more processes are running. It must be
-// called after every new verdict on the app.
+// Explain adds the growth of each process to the record of an app. It withdraws
+// the verdict leak if at least half of the growth belongs to processes that
+// started meanwhile. It must be called after every new verdict on the app.
 func (x *AppSum) Explain(out *record.AppVerdict) {
 	switch {
 	case x.disordered:
@@ -118,7 +118,7 @@ func RelateApps(apps []*record.AppVerdict, processes []*record.Process) {
 	}
 }
 
-// flat reports whether the sum grows by less than a leaking process.
+// flat reports whether the sum grows more slowly than a leaking process.
 func flat(x *record.AppVerdict, p *record.Process) bool {
 	if x.Gate != detector.Pass && x.Gate != detector.Settled || len(x.RateInterval) != 2 || len(p.RateInterval) != 2 {
 		return false

@@ -33,7 +33,7 @@ func within(kb *int64, most int64) known.Int {
 }
 
 // valuesOf returns the judged values in a line of the fast channel: Pss and
-// SwapPss, or RssAnon and VmSwap if the kernel does not show the others.
+// SwapPss, or RssAnon and VmSwap if Pss cannot be read.
 func valuesOf(s record.Sample) (value, swap *int64) {
 	switch capture.Source(s.Source) {
 	case capture.Dumpsys:

@@ -16,10 +16,10 @@ const (
 	// belongs to the mark: the monitor waits 2 s for the collection
 	// (monitor.collectSettle), and the clock counts hundredths of a second.
 	settledAfter = 1500 * time.Millisecond
-	// sampleWithin and countsWithin are the maximum device times after a mark
-	// at which a sample, and the counts of a breakdown or of the limits, still
-	// belong to the mark. A dumpsys takes seconds, and the processes of an app
-	// are read one after the other.
+	// sampleWithin is the maximum device time after a mark at which a sample
+	// still belongs to the mark. countsWithin is the same for the counts of a
+	// breakdown or of a reading of the limits. A dumpsys takes seconds, and the
+	// processes of an app are read one after the other.
 	sampleWithin = 10 * time.Second
 	countsWithin = 20 * time.Second
 
@@ -40,8 +40,8 @@ const (
 // or threads.
 type countKind struct {
 	name, one, many string
-	// rises is the number of consecutive loops with a rise that proves a leak;
-	// it is 0 for a count that alone proves nothing.
+	// rises is the number of consecutive loops that must each end with a higher
+	// count to prove a leak. It is 0 if the count alone proves nothing.
 	rises int
 	kind  detector.LeakKind
 }
@@ -85,7 +85,7 @@ type countReading struct {
 	values [8]*int64
 }
 
-// openReading is the reading for a mark, still in progress.
+// openReading is a reading for a mark that is still in progress.
 type openReading struct {
 	of *countSeries
 	up time.Duration
@@ -245,8 +245,8 @@ func (s *countSeries) record() record.CountsAtMarks {
 			}
 			proofs = append(proofs, proofText(k, known, out.Collected))
 		case k.rises > 0 && countRises(known):
-			// Things that an app pools often increase, so such an increase must
-			// not hide the verdict on another process.
+			// The number of pooled objects often increases. Such an increase
+			// does not set Rising, which would make the whole run inconclusive.
 			out.Rising = out.Rising || k.rises == leastCountLoops
 			unproved = append(unproved, fmt.Sprintf("%s: %s", k.many, text.Series(known)))
 		case c.Gate == detector.Pass:
@@ -294,8 +294,8 @@ func oneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// collections returns how many of the readings that contain a count followed a
-// forced collection.
+// collections returns the number of readings that contain a count and were
+// taken after a forced collection.
 func (s *countSeries) collections() int {
 	n := 0
 	for _, r := range s.readings {
@@ -308,9 +308,9 @@ func (s *countSeries) collections() int {
 
 // judgeCount judges the known values of one count. A leak requires a rise in
 // each of the last loops (their number depends on the kind) and in at least
-// half of all loops. Rises caused by a screen that is open at some marks, by
-// navigation into an app and back, or by a pool that fills end earlier. Without
-// forced collections, more rises are required, and the count must never fall.
+// half of all loops. A screen that is open at some marks, navigation into an
+// app and back, or a pool that fills causes fewer rises. Without forced
+// collections, more rises are required, and the count must never fall.
 func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	loops, rises, least := len(known)-1, len(lastRises(known))-1, k.rises
 	if !collected {

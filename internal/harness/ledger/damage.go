@@ -13,8 +13,8 @@ import (
 
 // damage describes the lines of a run that could not be read.
 type damage struct {
-	// first lists the first of these lines with the reasons; lines is the total
-	// number of these lines.
+	// first lists the first maxDamaged of these lines with the reasons; lines
+	// is the number of all damaged lines.
 	first []damagedLine
 	lines int
 }
@@ -88,8 +88,8 @@ func (p *Part) markMissing() {
 	p.eachWindow((*Part).markMissing)
 }
 
-// clockSlack is the maximum difference between the starts of the run that two
-// lines imply, because lines contain times in whole milliseconds.
+// clockSlack is the maximum difference, without a reboot, between the starts of
+// the run that two lines imply. Lines contain times in whole milliseconds.
 const clockSlack = time.Second
 
 // resync uses the clock of the first line after missing lines. If this line
@@ -136,7 +136,8 @@ func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transitio
 	return steps
 }
 
-// countHole counts the hole in the series that missing lines cause, once.
+// countHole counts the hole that missing lines cause in the series; it counts
+// each hole only once.
 func (a *Account) countHole(up time.Duration) {
 	if a.missingLines && a.LastUp > 0 && up > a.LastUp {
 		a.gaps++

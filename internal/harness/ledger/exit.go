@@ -62,7 +62,8 @@ func leaked(r record.Run, assert record.Assert) bool {
 }
 
 // rising reports whether the leaks or counts of an inconclusive process grow at
-// marks, but are not proved. A pass of another process must not hide this.
+// marks without proving a leak. A pass of another process must not hide this
+// growth.
 func rising(p record.Process) bool {
 	return inconclusive(p) && (slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Rising }) ||
 		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Rising }))

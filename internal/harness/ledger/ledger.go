@@ -93,8 +93,8 @@ func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 // Each part may be used by a goroutine of its own.
 func (l *Ledger) Part(device string) *Part { return l.byDevice[device] }
 
-// AddSample adds a sample. A sample that is impossible in a run is an error and
-// is not used.
+// AddSample adds a sample. It returns an error for a sample that is impossible
+// in a run, and ignores the sample.
 func (l *Ledger) AddSample(s record.Sample) error {
 	p, err := l.partOf(s.Device, s.Process)
 	if err != nil {
@@ -113,8 +113,8 @@ func (l *Ledger) AddSample(s record.Sample) error {
 	return nil
 }
 
-// AddEvent adds an event. An event that is impossible in a run is an error and
-// is not used.
+// AddEvent adds an event. It returns an error for an event that is impossible
+// in a run, and ignores the event.
 func (l *Ledger) AddEvent(e record.Event) error {
 	if e.Event == "stopped" {
 		l.lines++
@@ -167,7 +167,8 @@ func (l *Ledger) partOf(device, process string) (*Part, error) {
 
 const (
 	// MaxProcesses is the maximum number of processes in recordings that are
-	// read together; each process takes memory until the end.
+	// read together; each process uses memory until all recordings have been
+	// read.
 	MaxProcesses = 10_000
 	// MaxName is the maximum length of a process name in bytes; Android allows
 	// at most 255 characters.

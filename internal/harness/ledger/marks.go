@@ -19,11 +19,11 @@ const (
 	fewestSettled = 3
 	// fewestUnsettled is the same for dumps of an app in use, in which the
 	// number of objects in flight is random: five random numbers rise at every
-	// step in 1 of 120 cases, and rise evenly (see even) in 1 of 1,000.
+	// step in 1 of 120 cases, and rise evenly (see Proves) in 1 of 1,000.
 	fewestUnsettled = 5
-	// maxMarkDumps is the maximum number of dumps in one series,
-	// maxLeaksAtMarks the maximum number of leaks that a series keeps, and
-	// shownLeaksAtMarks the maximum number of leaks in run.json.
+	// maxMarkDumps limits the dumps of one series, maxLeaksAtMarks limits the
+	// leaks that a series keeps, and shownLeaksAtMarks limits the leaks in
+	// run.json.
 	maxMarkDumps      = 500
 	maxLeaksAtMarks   = 1000
 	shownLeaksAtMarks = 100
@@ -36,9 +36,9 @@ const (
 type markedDumps struct {
 	pid   int
 	dumps []record.MarkDump
-	// leaks maps keys to leaks.
+	// leaks holds the leaks by key.
 	leaks map[string]*record.LeakSeries
-	// skipped is the largest number of leaks in any one dump that are not kept.
+	// skipped is the largest number of omitted leaks in any one dump.
 	skipped int
 	// undecided is the reason why some dump may contain leaks that were not
 	// found.
@@ -86,8 +86,8 @@ func (a *Account) addDump(d record.Diagnosis) {
 	s.skipped, s.undecided = max(s.skipped, skipped), cmp.Or(s.undecided, text.Head(d.Undecided, maxText))
 }
 
-// addGrowth adds the places that grew from each dump of a series to the next.
-// They are not a verdict: a cache that fills grows like a leak.
+// addGrowth records the first place that grew from each dump of a series to the
+// next. Growth is not a verdict: a cache that fills grows like a leak.
 func (a *Account) addGrowth(d record.Diagnosis) {
 	for _, s := range a.atMarks {
 		if s.pid == d.PID && !s.closed && len(d.Findings) > 0 {
@@ -131,8 +131,7 @@ func (s *markedDumps) add(at int, found record.DumpLeak) bool {
 	return true
 }
 
-// bounded returns a leak whose strings do not exceed the lengths that a
-// responder writes.
+// bounded truncates the strings of a leak and its list of classes.
 func bounded(l record.DumpLeak) record.DumpLeak {
 	l.Key, l.Name = text.Head(l.Key, maxText), text.Head(l.Name, maxText)
 	classes := []record.ClassCount{}

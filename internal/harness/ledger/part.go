@@ -16,7 +16,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Part is the part of a run that belongs to one device.
+// Part holds the data of one device, either for a whole run or for one window
+// of the run.
 type Part struct {
 	of     *Ledger
 	header record.HeaderDevice
@@ -284,8 +285,8 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 // maxSkipped is the maximum value of a count of skipped lines.
 const maxSkipped = 1 << 40
 
-// addCount adds n to a count of skipped lines. The number in the line may be
-// damaged.
+// addCount adds more to n, a count of skipped lines. It ignores a number that
+// is implausible, because the line may be damaged.
 func addCount(n int, more int64) int {
 	if more < 0 || more > maxSkipped-int64(n) {
 		return n

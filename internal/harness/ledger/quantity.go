@@ -14,8 +14,8 @@ const fewestReadings = 3
 // swapless determines whether the readings of a process do not include swapped
 // memory.
 type swapless struct {
-	// readings is the number of consecutive readings without SwapPss; with
-	// reports whether any reading contained it.
+	// readings is the number of readings without SwapPss; with reports whether
+	// any reading contained it.
 	readings int
 	with     bool
 	// lacking means that the total printed by dumpsys does not include swapped
@@ -23,7 +23,7 @@ type swapless struct {
 	lacking bool
 }
 
-// addSwap records whether, according to a sample, the device swaps and the
+// addSwap updates, from a sample, whether the device swaps and whether the
 // readings of this process include swapped memory.
 func (a *Account) addSwap(s record.Sample) {
 	switch b := s.Breakdown; {
@@ -44,7 +44,7 @@ func (a *Account) addSwap(s record.Sample) {
 func positive(kb *int64) bool { return kb != nil && *kb > 0 }
 
 // quantity returns what the samples of the process measure. If the device has
-// never swapped, no memory is missing in them.
+// never swapped, the samples lack no memory.
 func (a *Account) quantity() detector.Quantity {
 	switch {
 	case a.source == capture.Status:

@@ -57,10 +57,10 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	return l.Run(), warnings, nil
 }
 
-// Read reads a samples.ndjson. It calls begin with the file's header and adds
-// all lines to the ledger that begin returns. Unusable lines are skipped, and
-// no trend spans them; warnings list these lines. Read returns an error if the
-// file has no usable line.
+// Read reads a samples.ndjson file. It calls begin with the file's header and
+// adds all lines to the ledger that begin returns. Unusable lines are skipped,
+// and no trend spans them; warnings list these lines. Read returns an error if
+// the file has no usable line.
 func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []error, error) {
 	var l *Ledger
 	truncated, err := record.ReadSamples(in, record.Lines{

@@ -8,10 +8,10 @@ import (
 )
 
 // leastSuspicion is the minimum growth in MB at which an undecided process
-// extends a run. A tester would not act on less.
+// extends a run. A tester would not act on less growth.
 const leastSuspicion = 20.0
 
-// Suspicion describes the first running process that looks like a leak but is
+// Suspicion describes the first running process that seems to leak but is
 // undecided; "" if there is none. proved reports whether a running process has
 // a proved leak.
 func (p *Part) Suspicion() (why string, proved bool) {
@@ -31,8 +31,8 @@ func (p *Part) Suspicion() (why string, proved bool) {
 	return why, proved
 }
 
-// suspicion returns why a process looks like a leak; "" if it does not. A
-// series that is merely too short does not look like a leak.
+// suspicion returns why a process seems to leak; "" if it does not. A series
+// that is merely too short is no reason for suspicion.
 func suspicion(p record.Process) string {
 	if n := len(p.AtMarks); n > 0 && p.AtMarks[n-1].Rising {
 		return fmt.Sprintf("%s: %s", p.Process, p.AtMarks[n-1].Reason)

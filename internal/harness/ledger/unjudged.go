@@ -20,10 +20,10 @@ const (
 	// run of exactly that length, the first sample is taken shortly after the
 	// start and the last one shortly before the end.
 	stretchSlack = time.Minute
-	// A process without a verdict makes a run unjudged if it was present for at
-	// least materialShare of the run, or for materialTime if that is less. A
-	// helper process that runs for 20 s does not make a run of a whole night
-	// fail.
+	// A process without a verdict makes a run unjudged if it was present for
+	// more than materialShare of the run, or for more than materialTime if that
+	// is less. Therefore a helper process that runs for 20 s does not make a
+	// whole overnight run fail.
 	materialShare = 0.1
 	materialTime  = 5 * time.Minute
 	// maxUnjudged is the maximum number of processes without a verdict in
@@ -83,7 +83,7 @@ func (l *presence) alive(until float64) float64 {
 // Unjudged returns why there is no verdict on a process in a run of the given
 // length in seconds, and what is needed for a verdict. It returns "" if there
 // is a verdict, if the process was present for too short a time to matter, or
-// if its series is long enough and only its memory is ambiguous.
+// if its series is long enough but its growth is ambiguous.
 func Unjudged(p record.Process, seconds float64) string {
 	switch {
 	case Judged(p), !tooShort(p), p.Alive <= min(materialShare*seconds, materialTime.Seconds()):

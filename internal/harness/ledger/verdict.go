@@ -16,7 +16,7 @@ func (a *Account) Record(processes int) record.Process {
 	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
 	if a.part.workloadEnded() != nil {
-		// Only now is it certain that no other workload followed.
+		// While the run continues, another workload could still follow.
 		a.Detector.EndWorkload(a.part.load.up)
 	}
 	v := a.Detector.Verdict()
@@ -113,9 +113,9 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 	}
 }
 
-// jumpsOf returns the jumps of a verdict on the time axis of the run. For the
-// latest jumps, the recorded start of the clock is used; for all others, the
-// current one.
+// jumpsOf returns the jumps of a verdict on the time axis of the run. The times
+// of the latest jumps are computed with the recorded readings of the clock,
+// those of earlier jumps with the current reading.
 func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {
 	out := make([]record.Jump, len(jumps))
 	for i, j := range jumps {

@@ -6,8 +6,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leastIdle is how many seconds a device must be watched after its workload
-// ended before that end matters. Ending a run also takes some time.
+// leastIdle is the minimum number of seconds for which a device must be watched
+// after its last workload for the end of the workload to matter. Shorter times
+// may only be the time that it takes to end a run.
 const leastIdle = 120
 
 // workloads tracks the workloads that stress the apps of one device.

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// askGit is the time limit of one git command, because a checkout may be on
-	// a slow disk.
+	// askGit is the time limit of one git command; a checkout may be on a slow
+	// disk.
 	askGit = 5 * time.Second
 	// maxName is the maximum length of a name, in characters.
 	maxName = 200

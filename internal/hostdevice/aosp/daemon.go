@@ -15,7 +15,8 @@ import (
 type Daemon struct {
 	// Root is the directory of the daemon; the other paths are relative to it.
 	Root string
-	// Loader runs the program with the libraries in the directories Libraries.
+	// Loader is the dynamic loader that runs Program; Libraries lists the
+	// directories that it searches.
 	Loader    string
 	Libraries []string
 	Program   string
@@ -61,7 +62,7 @@ func find(dir string) (Daemon, error) {
 	if _, err := os.Stat(filepath.Join(root, program)); err != nil {
 		return Daemon{}, err
 	}
-	// The names depend on the machine's architecture.
+	// The name of the loader depends on the machine's architecture.
 	loaders, err := filepath.Glob(filepath.Join(root, "usr/lib/*/ld-linux*.so.*"))
 	if err != nil || len(loaders) == 0 {
 		return Daemon{}, errors.Join(err, fmt.Errorf("find loader in %s: %w", dir, fs.ErrNotExist))
@@ -77,8 +78,8 @@ func find(dir string) (Daemon, error) {
 	}, nil
 }
 
-// Command returns the command that starts the daemon if its directory is at the
-// path at.
+// Command returns the command that starts the daemon; at is the path of the
+// daemon's directory.
 func (d Daemon) Command(at string) []string {
 	paths := make([]string, len(d.Libraries))
 	for i, dir := range d.Libraries {

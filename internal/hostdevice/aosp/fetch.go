@@ -99,7 +99,7 @@ func keep(whole, dir string) error {
 	return nil
 }
 
-// apt is this machine's apt with its own state, which contains only the
+// apt runs this machine's apt with a separate state, which contains only the
 // packages of one release.
 type apt struct{ dir, config string }
 
