@@ -122,7 +122,8 @@ func (s *suite) quoted(t *testing.T, arg string) {
 	}
 }
 
-// largeCommand: a command that is too long is an error, and no part of it runs.
+// largeCommand: a command that is too long returns an error, and no part of it
+// runs.
 func (s *suite) largeCommand(t *testing.T) {
 	arg := strings.Repeat("0123456789 $(x)\n", 64_000/16)
 	command := "printf '%s' " + text.ShellQuote(arg)
@@ -218,8 +219,8 @@ func (s *suite) cancelledBefore(t *testing.T) {
 	}
 }
 
-// together runs commands and transfers concurrently; each gets its own complete
-// result.
+// together checks that commands and transfers that run concurrently each get
+// their own complete result.
 func (s *suite) together(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {

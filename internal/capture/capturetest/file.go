@@ -27,7 +27,7 @@ func (s *suite) roundTrip(t *testing.T, name string, content []byte) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// holds checks a file's content, and its size if the shell can report the size.
+// holds checks that Pull returns the given content and its length.
 func (s *suite) holds(t *testing.T, path string, content []byte) {
 	t.Helper()
 	var got bytes.Buffer

@@ -26,9 +26,9 @@ import (
 // phone of Android 7 or later.
 type Options struct {
 	// Old means that the device lacks the shell protocol (before Android 7):
-	// stderr is mixed into stdout, in the order of printing, a command line is
-	// shorter than 4 kB, and a command cannot be distinguished from the shell
-	// that runs it.
+	// stderr is mixed into stdout in the order of printing, a command line must
+	// be shorter than 4 kB, and a command cannot be distinguished from the
+	// shell that runs it.
 	Old bool
 	// Dir is a directory of the device that does not exist yet. The suite may
 	// create it with mkdir and write files to it. If it is empty, a directory
@@ -171,7 +171,8 @@ func (s *suite) serial(t *testing.T) {
 	}
 }
 
-// lines collects output and calls seen after every complete line.
+// lines collects output. After every write, it calls seen with the words of all
+// complete lines so far.
 type lines struct {
 	mu   sync.Mutex
 	all  strings.Builder

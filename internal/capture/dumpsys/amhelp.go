@@ -2,13 +2,13 @@ package dumpsys
 
 import "strings"
 
-// AmHelp is what `am help` reports about am dumpheap.
+// AmHelp holds the options of am dumpheap that `am help` lists.
 type AmHelp struct {
 	// GC is -g: collect garbage before the dump (Android 9 and later).
 	GC Answer `json:"gc"`
 	// Bitmaps is -b FORMAT: dump the contents of bitmaps (Android 15).
 	Bitmaps Answer `json:"bitmaps"`
-	// Native is -n: the native heap.
+	// Native is -n: dump the native heap.
 	Native Answer `json:"native"`
 	// MallocInfo is -m. Releases that support the option do not always list it,
 	// so the value is never No.

@@ -51,10 +51,11 @@ func systemTag(tag string) bool {
 
 // Logcat reduces a log in the format threadtime to the entries about an app. It
 // keeps the lines of the app's processes (the pid in a line is set by the log
-// daemon, not by the process). It also keeps the system's lines that have one
-// of the tags above and name the app or the pid of one of its processes, with
-// the other lines of the same report. now is the device's wall clock, which
-// supplies the year that is missing in the lines; a zero time is unknown.
+// daemon, not by the process). It also keeps lines of the system, recognized by
+// systemTag, that contain the package of the app or the pid of one of its
+// processes. If such a line belongs to a crash or ANR report, the other lines
+// of this report are also kept. now is the device's wall clock, which supplies
+// the year that is missing in the lines; a zero time is unknown.
 func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	f := logFilter{app: a, now: now, crashing: map[int64]bool{}, tomb: map[int64]*tombstone{}}
 	for line := range bytes.Lines(text) {
@@ -80,7 +81,8 @@ type logFilter struct {
 	all   int
 	lines []filteredLine
 
-	// anr is the thread that is reporting an ANR of the app.
+	// anr is the first line of the ANR report about the app that is being read;
+	// it is nil if there is none.
 	anr *logEntry
 	// fatal is the FATAL EXCEPTION entry whose process is not yet known;
 	// fatalAt is its index in lines. crashing holds the pids of the app that
@@ -163,10 +165,10 @@ func (f *logFilter) within(stamp string, l Lifetime) bool {
 	return (l.From.IsZero() || !at.Before(l.From)) && (l.To.IsZero() || !at.After(l.To))
 }
 
-// aboutPID matches the system's messages about a process that have its pid and
-// either no name, or a name that the kernel has truncated: lmkd.cpp (killinfo),
-// com_android_internal_os_Zygote.cpp (SigChldHandler), android_util_Process.cpp
-// (signalQuiet's neighbor) and crash_dump.cpp.
+// aboutPID matches messages of the system that identify a process by its pid,
+// with no name or with a name that the kernel has truncated: lmkd.cpp
+// (killinfo), com_android_internal_os_Zygote.cpp (SigChldHandler),
+// android_util_Process.cpp (signalQuiet's neighbor) and crash_dump.cpp.
 var aboutPID = map[string]*regexp.Regexp{
 	"killinfo":     regexp.MustCompile(`^\[?([0-9]+),`),
 	"Zygote":       regexp.MustCompile(`^Process ([0-9]+) exited `),
@@ -255,7 +257,7 @@ func (f *logFilter) tombstone(e logEntry, msg string, at int) bool {
 }
 
 // anrWords are the beginnings of the lines below "ANR in NAME" that are about
-// the app. They are followed by the load of all processes
+// the app. Below these lines, the report lists the load of all processes
 // (ProcessErrorStateRecord.java, appNotResponding).
 var anrWords = []string{"PID: ", "Reason: ", "Parent: ", "ErrorId: ", "Frozen: ", "Load: "}
 
@@ -293,7 +295,7 @@ func names(text, pkg string) bool {
 		}
 		at, end := from+i, from+i+len(pkg)
 		// A full stop either ends a sentence, or is followed by the rest of
-		// another package or by a class of this one.
+		// another package's name or by a class of this package.
 		rest := strings.TrimPrefix(text[end:], ".")
 		if (at == 0 || !ofName(text[at-1])) && (rest == "" || !ofName(rest[0])) {
 			return true
@@ -377,11 +379,11 @@ func (a AppFilter) has(pid int64) bool {
 	return false
 }
 
-// Replacements for names in the lists of buffers that do not belong to the app.
+// Replacements for the names of layers in the lists of buffers.
 const (
-	// OtherApp replaces the name of a layer that names another app.
+	// OtherApp replaces a layer name that contains the package of another app.
 	OtherApp = "(another app)"
-	// HiddenTitle replaces the name of a layer that may be a title written by a
+	// HiddenTitle replaces a layer name that may be a title written by a
 	// person.
 	HiddenTitle = "(title hidden)"
 )
@@ -417,8 +419,9 @@ func (a AppFilter) SurfaceFlinger(text []byte) Part {
 	})
 }
 
-// requestor replaces the last cell in a row of allocated buffers, which exists
-// in Android 8 and later (see bufferOf); the name may contain anything.
+// requestor replaces the name in the last cell of a line in the list of
+// allocated buffers. This cell exists in Android 8 and later (see bufferOf).
+// The name may contain any characters.
 func (a AppFilter) requestor(line string) string {
 	cells := 6
 	if i := strings.IndexAny(line, ":|"); i >= 0 && line[i] == '|' {

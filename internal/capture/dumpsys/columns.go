@@ -32,8 +32,8 @@ var columnNames = [numColumns]string{
 }
 
 // columnWords maps the joined words of the two header lines to a column.
-// Android 4.3 has no "Total", 4.4 to 6 print Swapped, and 5.0 -a omits one
-// "Dirty".
+// Android 4.3 omits "Total", Android 4.4 to 6 print "Swapped", and Android 5.0
+// with -a omits one "Dirty".
 var columnWords = map[string]columnKind{
 	"pss": pss, "pss total": pss, "pss clean": pssClean,
 	"shared dirty": sharedDirty, "private dirty": privateDirty, "private": privateDirty,
@@ -234,8 +234,8 @@ func (c *columns) touching(cells []token) bool {
 	return false
 }
 
-// byPlace assigns the cells to the columns at whose ends they end. It returns
-// false if a cell ends elsewhere.
+// byPlace assigns each cell to the column that ends at the same position. It
+// returns false if a cell ends at any other position.
 func (c *columns) byPlace(cells []token, assigned []string) bool {
 	at := make([]int, len(cells))
 	for i, cell := range cells {
@@ -254,8 +254,8 @@ func (c *columns) byPlace(cells []token, assigned []string) bool {
 }
 
 // splitTouching splits cells that touch, at the positions where the columns
-// end, and assigns the parts. It returns false unless all parts are then in
-// their columns, because the result is not reliable otherwise.
+// end, and assigns the parts. It returns false if the parts do not fit the
+// columns exactly, because the result would not be reliable.
 func (c *columns) splitTouching(line string, cells []token, assigned []string) bool {
 	var parts []token
 	for _, cell := range cells {

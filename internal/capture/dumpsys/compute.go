@@ -2,14 +2,15 @@ package dumpsys
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// Rows whose private pages are code (Debug.MemoryInfo.getSummaryCode; since
-// Android 10 it adds the JIT's caches).
+// Rows whose private pages are code (Debug.MemoryInfo.getSummaryCode, which
+// also includes the JIT's caches since Android 10).
 var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap"}
 
 // compute derives the dimensions from the rows in the same way as the App
 // Summary, for releases that do not print one. A missing row counts as zeros,
-// because Android omits rows of zeros (except for the two heaps, which it
-// always prints); Android 4.3 has these columns only for the heaps.
+// because Android omits rows of zeros, except for the two heaps. If the table
+// has no column Private Clean, as on Android 4.3, only the two heaps are
+// computed.
 func (b *Block) compute(c *columns) {
 	b.Computed = true
 	if !c.has(privateClean) {

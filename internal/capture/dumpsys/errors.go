@@ -57,9 +57,9 @@ type phrase struct {
 
 func equal(s, part string) bool { return s == part }
 
-// phrases, most specific first: if a stack trace or several messages contain
-// more than one phrase, the first one in this list decides. Sources:
-// frameworks/native cmds/dumpsys/dumpsys.cpp, frameworks/base
+// phrases are sorted with the most specific one first. If a stack trace or
+// several messages contain more than one phrase, the first phrase in this list
+// decides. Sources: frameworks/native cmds/dumpsys/dumpsys.cpp, frameworks/base
 // ActivityManagerService and ActivityManagerShellCommand, system/core
 // run-as.cpp, mksh, toybox, bionic's strerror, GpuMem.cpp, libsmapinfo.
 var phrases = []phrase{
@@ -166,9 +166,9 @@ func rankOf(line string) int {
 	return len(phrases)
 }
 
-// notAnAnswer describes output that contains nothing of what was expected.
-// began reports whether the expected output has begun but is truncated before
-// the first value.
+// notAnAnswer returns the error for output that contains none of the expected
+// values. began reports whether the expected output has begun but is truncated
+// before the first value.
 func notAnAnswer(text []byte, began bool) DeviceError {
 	if e, ok := ClassifyError(text); ok {
 		return e

@@ -31,12 +31,13 @@ type Exit struct {
 	RealUID   known.Int  `json:"uid"`
 	User      known.Int  `json:"user"`
 	Process   field.Text `json:"process"`
-	// Reason is the number of the reason. ReasonName is the constant without
-	// REASON_, or the name that the device printed for an unknown number.
+	// Reason is the value of one of the constants REASON_*. ReasonName is the
+	// name of the constant without REASON_; for an unknown value, it is the
+	// name that the device printed.
 	Reason     known.Int  `json:"reason"`
 	ReasonName field.Text `json:"reason_name"`
-	// SubreasonName is the name that the device printed. The dump of Android 11
-	// has no subreasons.
+	// SubreasonName is the name of the subreason, as the device printed it. The
+	// dump of Android 11 has no subreasons.
 	Subreason     known.Int  `json:"subreason"`
 	SubreasonName field.Text `json:"subreason_name"`
 	// Status is the exit code if the reason is EXIT_SELF, and the signal number
@@ -49,7 +50,8 @@ type Exit struct {
 	Pss         known.Int  `json:"pss_kb"`
 	Rss         known.Int  `json:"rss_kb"`
 	Description field.Text `json:"description"` // unknown if the device prints null
-	// the file of the traces on the device; unknown if the device prints null
+	// the path of the trace file on the device; unknown if the device prints
+	// null
 	Trace field.Text `json:"trace"`
 }
 
@@ -67,10 +69,11 @@ const (
 	exitSignal // the signal determines whether the cause was a fault in the app
 )
 
-// The numbers of the reasons of Android 17. They have been public since API
-// 37.2. Before that, the memory limiter killed processes with REASON_OTHER and
-// a description that begins with memoryLimiter (am/MemoryLimiter.java,
-// onLimitExceeded and killProcess).
+// Values of the constants REASON_*. Those for the memory limiter and for
+// anomalies belong to Android 17 and have been public since API 37.2. Before
+// that, the memory limiter killed processes with REASON_OTHER and a description
+// that begins with MemoryLimiter (am/MemoryLimiter.java, onLimitExceeded and
+// killProcess).
 const (
 	reasonOther         = 13
 	reasonMemoryLimiter = 17
@@ -117,7 +120,7 @@ var exitSignals = map[int64]exitMeaning{
 }
 
 // Crash reports whether a fault in the process itself ended it: an exception, a
-// native crash, or a signal of a crash.
+// native crash, or a signal that indicates a crash.
 func (e Exit) Crash() bool { return e.meaning() == exitCrash }
 
 // Kill reports whether the system killed the process: because of low memory,
@@ -391,7 +394,7 @@ func (e *Exit) numberSlot(key string) *known.Int {
 	return nil
 }
 
-// orNothing removes the word that Java prints for an absent string.
+// orNothing returns "" for null, which Java prints for an absent string.
 func orNothing(value string) string {
 	if value == "null" {
 		return ""

@@ -35,10 +35,11 @@ type GfxValues struct {
 	// GrallocKB is "Total imported by gralloc": the buffers that the process
 	// has mapped (Android 12 and later, but not on every device).
 	GrallocKB known.Int `json:"gralloc_kb"`
-	// AllocatorKB is the total of the buffers that the process allocated
+	// AllocatorKB is the total size of the buffers that the process allocated
 	// itself.
 	AllocatorKB known.Int `json:"allocator_kb"`
-	// Views and ViewRoots are the totals of attached views and windows.
+	// Views is the number of attached views, and ViewRoots is the number of
+	// windows.
 	Views     known.Int `json:"views"`
 	ViewRoots known.Int `json:"view_roots"`
 }
@@ -260,16 +261,18 @@ func bytesOf(name, text string, whole bool, n int, d *field.Warnings) known.Int 
 // SurfaceFlinger is the part of dumpsys SurfaceFlinger that describes buffers.
 type SurfaceFlinger struct {
 	// Buffers is the number of the allocator's buffers, and TotalKB is their
-	// total size as the device estimates it. Both are unknown if the list is
-	// truncated.
+	// total size as the device estimates it. Buffers and TotalKB are unknown if
+	// the list of these buffers is truncated.
 	Buffers known.Int `json:"buffers"`
 	TotalKB known.Int `json:"total_kb"`
-	// ImportedBuffers is the length of the list Imported; it is unknown without
-	// such a list (before Android 11) or if the list is truncated.
+	// ImportedBuffers is the number of buffers that SurfaceFlinger has mapped.
+	// It is unknown if the output has no list of these buffers (before Android
+	// 11), or if the list is truncated.
 	ImportedBuffers known.Int `json:"imported_buffers"`
 	// ImportedKB is "Total imported by gralloc".
 	ImportedKB known.Int `json:"imported_kb"`
-	// List holds the buffers whose lines are present.
+	// List contains the allocator's buffers, except those whose lines are
+	// truncated.
 	List []Buffer `json:"list"`
 	// Imported lists the buffers that SurfaceFlinger has mapped: its own and
 	// those of the windows. Since Android 12, the buffers of windows are
@@ -284,7 +287,8 @@ type SurfaceFlinger struct {
 
 // Buffer is one graphic buffer.
 type Buffer struct {
-	// KB is unknown if the device reports it as unknown.
+	// KB is the size of the buffer; it is unknown if the device prints
+	// "unknown".
 	KB        known.Int  `json:"kb"`
 	Requestor field.Text `json:"requestor"` // unknown before Android 8
 }

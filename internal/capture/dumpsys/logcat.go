@@ -18,8 +18,8 @@ import (
 type LogKind string
 
 // The kinds. One line may have several kinds: an OutOfMemoryError because no
-// thread could be created is also a ThreadLimit. `leakgate parse` prints these
-// words too.
+// thread could be created is also a ThreadLimit. `leakgate parse` prints the
+// kinds as written here.
 const (
 	LogGC            LogKind = "gc"              // a garbage collection that ART logs
 	LogFullHeap      LogKind = "full_heap"       // an allocation waits for the collector, or the heap is at its limit
@@ -53,7 +53,7 @@ type Mention struct {
 	Line string `json:"line"`
 }
 
-// Logcat holds the information in a log about one process.
+// Logcat summarizes what a log contains about one process.
 type Logcat struct {
 	Entries     int64      // of all processes
 	First, Last field.Text // times of the first and the last entry
@@ -147,9 +147,9 @@ const (
 // with that pid. If a pid was used twice within the log, lines of the earlier
 // process are included too; they can be distinguished by their times.
 //
-// The log is read as a stream: memory use does not depend on its length. The
-// error is a DeviceError if there is no entry (for an empty log, too; its kind
-// is then Empty), or an error of r.
+// The log is read as a stream: memory use does not depend on its length. If the
+// log contains no entry, the error is a DeviceError; for an empty log, its kind
+// is Empty. Any other error is from r.
 func ScanLogcat(r io.Reader, pid int64, process string) (Logcat, error) {
 	s := logScan{pid: max(pid, 0), process: process}
 	if err := s.scan(r); err != nil {
@@ -208,7 +208,7 @@ type logScan struct {
 	tomb  int64     // the pid of the crash_dump that reports on the process
 }
 
-// logEntry is one line.
+// logEntry is one line of the log, split into its parts.
 type logEntry struct {
 	line, time string
 	pid        int64
@@ -327,8 +327,9 @@ type logPhrase struct {
 	part string
 }
 
-// logPhrases: art/runtime gc/heap.cc, thread.cc and base/mem_map.cc, bionic's
-// strerror and pthread_create.cpp, scudo, libcore's ErrnoException.
+// The phrases in logPhrases are from art/runtime gc/heap.cc, thread.cc and
+// base/mem_map.cc, bionic's strerror and pthread_create.cpp, scudo, and
+// libcore's ErrnoException.
 var logPhrases = []logPhrase{
 	{LogFullHeap, strings.HasPrefix, "Waiting for a blocking GC Alloc"},
 	{LogFullHeap, strings.HasPrefix, "Starting a blocking GC Alloc"},
@@ -351,7 +352,8 @@ var logPhrases = []logPhrase{
 	{LogAddressSpace, strings.Contains, "internal map failure"},
 }
 
-// blockedForAlloc checks the wording in Android 5 to 7.
+// blockedForAlloc recognizes the message of Android 5 to 7 that an allocation
+// waits for the collector.
 func blockedForAlloc(s, part string) bool {
 	return strings.HasPrefix(s, part) && strings.HasSuffix(s, " for cause Alloc")
 }
@@ -496,7 +498,7 @@ func microseconds(s string) (int64, bool) {
 
 // runtime tracks the block that RuntimeInit.loggingUncaughtException prints:
 // FATAL EXCEPTION, then "Process: NAME, PID: N", then the exception. The
-// process itself prints it.
+// process itself prints the block.
 func (s *logScan) runtime(e logEntry) {
 	if e.tag != "AndroidRuntime" {
 		return
@@ -755,7 +757,8 @@ func (s *logScan) event(e logEntry, msg string) {
 			s.recordPID(pid)
 		}
 	case e.tag == "am_crash" && more == "Native crash":
-		// The pid is that of the system process that reports the event.
+		// In this event, the pid is that of the system process that reports the
+		// crash.
 		if s.process == name || s.process == "" && s.pid == 0 {
 			s.mention(LogNativeCrash, e)
 		}
@@ -877,8 +880,9 @@ func nextWord(s string) (word, rest string) {
 	return word, rest
 }
 
-// stampOf separates the time from a line: "11-22 15:32:47.123", with a year, or
-// seconds. If there is no time, it returns the line unchanged.
+// stampOf separates the time from a line. The time is "11-22 15:32:47.123",
+// also with a year, or a number of seconds. If there is no time, it returns the
+// line unchanged.
 func stampOf(line string) (stamp, rest string) {
 	first, after := nextWord(line)
 	if len(first) > maxStamp/2 || first == "" || strings.Trim(first, "0123456789.-") != "" {

@@ -11,8 +11,8 @@ import (
 // that has this name (one per user), or that has loaded the package.
 type Meminfo struct {
 	Blocks []Block
-	// Uptime and Realtime are the device's clocks in ms: without and with the
-	// time asleep.
+	// Uptime and Realtime are the times since the device booted, in ms. Only
+	// Realtime includes the time in deep sleep.
 	Uptime, Realtime known.Int
 	// Interrupted is the device's message if the service failed after it had
 	// begun to print, for example because of a dump timeout. The affected
@@ -25,7 +25,8 @@ type Meminfo struct {
 // Block is one process. All sizes are in kB.
 type Block struct {
 	// PID is unknown and Process is empty for a native process, whose output
-	// does not have a "** MEMINFO" line. Compare the pid with the expected one.
+	// does not have a "** MEMINFO" line. The caller must check that PID is the
+	// expected pid.
 	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
 
@@ -39,7 +40,7 @@ type Block struct {
 	SwapPss     known.Int `json:"swap_pss_kb"`
 	Swap        known.Int `json:"-"`
 	SwapInTotal Answer    `json:"swap_in_total"`
-	// TotalRss exists since Android 11.
+	// TotalRss is printed by Android 11 and later.
 	TotalRss known.Int `json:"rss_kb"`
 
 	// The seven dimensions, as printed in the App Summary (since Android 6).
@@ -450,7 +451,8 @@ func (b *Block) rowPss(names ...string) known.Int {
 	return known.Int{}
 }
 
-// resolveDuplicates resolves values that are printed twice.
+// resolveDuplicates determines TotalPss and TotalRss, which the table and the
+// App Summary both contain.
 func (p *meminfoScan) resolveDuplicates() {
 	b, f := p.cur, &p.facts
 	for _, v := range f.totals {

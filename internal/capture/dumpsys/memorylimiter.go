@@ -12,14 +12,15 @@ import (
 // in bytes.
 type MemoryLimiter struct {
 	// Enabled reports whether the device has limits. Kills reports whether a
-	// process that exceeds them is killed. Limits, monitoring and killing can
-	// each be disabled at run time.
+	// process that exceeds its limits is killed. Limits, monitoring and killing
+	// can each be disabled at run time.
 	Enabled, Kills bool
-	// Ignored is the exempt uid, or all; it is absent if there is none.
+	// Ignored is the uid that is exempt from the limits, "all" or "none".
 	Ignored string
 	// VisibleMemory and VisibleSwap are the limits of a process that is visible
-	// to the user; the other two are the limits of a background process. A
-	// process is killed if it exceeds the sum of memory and swap.
+	// to the user. NotVisibleMemory and NotVisibleSwap are the limits of a
+	// background process. A process is killed if its memory and swap together
+	// exceed the sum of its two limits.
 	VisibleMemory, VisibleSwap       known.Int
 	NotVisibleMemory, NotVisibleSwap known.Int
 }

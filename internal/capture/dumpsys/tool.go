@@ -51,7 +51,7 @@ func ParseDiskFree(text, mount string) known.Int {
 		}
 		rows++
 	}
-	// A single row is used even if it has a different mount point.
+	// If there is only one row, it is used even if its mount point differs.
 	if column < 0 || column >= len(row) || rows > 1 && !slices.Contains(row, mount) {
 		return known.Int{}
 	}
@@ -75,8 +75,8 @@ func freeColumn(words []string) (column int, unit float64) {
 	return column, unit
 }
 
-// diskSize parses a size such as 112 or 25.2G. The unit of a number without a
-// suffix is given, in bytes.
+// diskSize parses a size such as 112 or 25.2G. The parameter unit is the unit
+// of a number without a suffix, in bytes.
 func diskSize(text string, unit float64) known.Int {
 	if at := strings.IndexAny(text, "KMGT"); at > 0 && at == len(text)-1 {
 		unit *= math.Pow(1024, float64(1+strings.IndexByte("KMGT", text[at])))
@@ -116,8 +116,8 @@ func ParseMemorySize(text []byte) known.Int {
 const DefaultTimeout = 10
 
 // TimeoutOption returns the option that sets the timeout of dumpsys to a number
-// of seconds, followed by a space. It is empty before Android 7 (API level 24),
-// which does not support -t.
+// of seconds, followed by a space. It returns "" for releases before Android 7
+// (API level 24), which do not support -t.
 func TimeoutOption(api, seconds int) string {
 	if api < 24 {
 		return ""

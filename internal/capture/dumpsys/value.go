@@ -110,8 +110,8 @@ func foldDigit(r rune) rune {
 		return r
 	}
 	// In Unicode, the ten digits of a script are consecutive and start at zero.
-	// A range may contain several such groups of ten, so the digit is the
-	// remainder.
+	// A range may contain several such groups of ten, so the value of a digit
+	// is its distance from the start of the range, modulo 10.
 	for _, span := range unicode.Nd.R16 {
 		if uint32(span.Lo) <= uint32(r) && uint32(r) <= uint32(span.Hi) {
 			return '0' + (r-rune(span.Lo))%10
@@ -158,7 +158,7 @@ func tokenAt(line string, at int, whole bool) (token, bool) {
 	return token{line[at:end], at, end, end == len(line) && !whole}, true
 }
 
-// pair is one "Label: 123" in a line that may contain several of them.
+// pair is one "Label: 123" in a line that may contain several such pairs.
 type pair struct {
 	label string
 	value token // empty if the next word is not a number

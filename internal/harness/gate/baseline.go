@@ -26,7 +26,7 @@ const BaselineSchema = "leakgate.baseline/1"
 // subject.
 const Window = 10
 
-// These are the bounds of a baseline, which may be untrusted.
+// These are the limits for the contents of a baseline, which may be untrusted.
 const (
 	maxBaseline  = 16 << 20
 	maxRuns      = 2000
@@ -63,8 +63,9 @@ type FirstSighting struct {
 	Time    time.Time `json:"time"`
 }
 
-// Add adds a run. For each subject, the baseline keeps the newest good runs, up
-// to the window, and at most as many failed runs that are newer.
+// Add adds a run. For each subject, the baseline keeps the newest runs: at most
+// window good runs, and at most window failed runs. It does not keep a failed
+// run that is older than window good runs.
 func (b *Baseline) Add(o Observation, window int) Added {
 	before := len(b.Runs)
 	b.Runs = slices.DeleteFunc(b.Runs, func(x Observation) bool { return same(x, o) })
@@ -262,9 +263,9 @@ func (f *baselineFile) lines() ([]byte, error) {
 	return out.Bytes(), failed
 }
 
-// strip moves the descriptions of places into the table, in which the newest
-// name of a key is kept. Loaded classes are kept only for the newest run of
-// each subject; they show which names are in use.
+// strip moves the descriptions of places to Places, where the newest
+// description for each key is kept. Loaded classes are kept only for the newest
+// run of each subject; they show which names are in use.
 func (f *baselineFile) strip(runs []Observation) []Observation {
 	type id struct {
 		subject Testbed

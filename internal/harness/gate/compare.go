@@ -32,10 +32,10 @@ const (
 	// count as new if it does not grow.
 	staticBytes = 1 << 20
 	// scriptStep is the minimum number of additional objects per loop that is a
-	// failure if all base runs left the same number.
+	// failure if all base runs left the same number of objects per loop.
 	scriptStep = 0.5
-	// A leak counts as new again if it is missing in this number of the newest
-	// base runs.
+	// returned is the number of newest base runs that must lack a leak before
+	// it counts as new again.
 	returned = 3
 )
 
@@ -51,7 +51,7 @@ type pair struct {
 	// absent is the number of base runs if the process is in none of them.
 	absent int
 	// pinned pairs the process with the same process in the runs of the pinned
-	// release. Within such a pair it is nil.
+	// release. In the pair for the pinned release, pinned is nil.
 	pinned *pair
 	// compared is the number of leaks among which alpha is divided.
 	compared int
@@ -151,10 +151,10 @@ func (p *pair) comparable() bool {
 
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
-// withSeries returns the base runs that are comparable for this kind of place:
-// they counted it in the same unit, with the source names, and often enough. A
-// run with fewer dumps than a verdict needs may lack a leak. Checks that find
-// nothing take no dump.
+// withSeries returns the base runs in which places of the given type were
+// counted in a comparable way: in the same unit, with the source names, and
+// often enough. A run with fewer dumps than a verdict needs may lack a leak.
+// Checks that find nothing take no dump.
 func (p *pair) withSeries(what string) []baseRun {
 	lives := p.head.series(what).SeparateLives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
@@ -242,14 +242,15 @@ type contrast struct {
 	// has lists the base runs that contain the place.
 	has []baseRun
 	// rates lists the measures of the base runs for which a measure is known.
-	// ratedRuns is the number of runs with a measure, and sized the number of
-	// runs with a size.
+	// ratedRuns is the number of runs with a measure, and sized is the number
+	// of runs with a size.
 	rates            []measure
 	ratedRuns, sized int
 	rate             measure
 	rated            bool
-	// common is the exposure at which the sizes are compared; each lists the
-	// sizes in the base runs, largest first.
+	// common is the number of loops after which the sizes are compared. The
+	// slice each contains the size of one object in each base run, largest
+	// first.
 	common   float64
 	each     []float64
 	headEach float64
@@ -408,7 +409,8 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 
 // missingLately returns how many of the newest base runs lack a place that all
 // earlier runs contain. In that case the leak was fixed and has returned in
-// head. It returns 0 if this cannot be determined.
+// head. It returns 0 if fewer than three of the newest runs lack the place, or
+// if any earlier run lacks the place.
 func (c *contrast) missingLately() int {
 	n := 0
 	for n < len(c.base) && c.base[n].place(c.head.Type, c.key) == nil {
@@ -421,7 +423,7 @@ func (c *contrast) missingLately() int {
 }
 
 // unseen returns the status of a place that is not in any base run, or in none
-// of the newest ones; where names these runs.
+// of the newest ones. The parameter where describes these runs.
 func (c *contrast) unseen(where string) (comparison.Status, string) {
 	h := c.head
 	_, bytes := h.last()
@@ -452,8 +454,8 @@ func noneOf(n int) string {
 
 // widened returns the classes whose objects accumulate and that are not at this
 // place in any base run: a single one if a base run has loaded it, otherwise
-// all of them. It reports false if classes that have a new name can explain
-// them.
+// all of them. It returns false if these classes may be classes of the base
+// under new names.
 func (c *contrast) widened() (string, bool) {
 	var added []string
 	for _, class := range slices.Sorted(maps.Keys(c.head.Classes)) {
@@ -514,10 +516,10 @@ func (c *contrast) replaced() bool {
 }
 
 // grown reports whether each loop leaves more objects than in the base runs,
-// and returns the reason. There must be more by the exact conditional test of
-// two Poisson rates (Przyborowski and Wilenski, Biometrika 31, 1940), and also
-// a quarter more than in every base run. If all base runs left the same number,
-// half an object more is enough.
+// and returns the reason. The number must be larger according to the exact
+// conditional test of two Poisson rates (Przyborowski and Wilenski, Biometrika
+// 31, 1940), and also a quarter larger than in every base run. If all base runs
+// left the same number, half an object more per loop is enough.
 func (c *contrast) grown() (string, bool) {
 	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.Type == TypeLeak && !c.series.enough() {
 		return "", false
@@ -722,8 +724,8 @@ func (p *pair) movedFrom() map[string]string {
 	return out
 }
 
-// summary returns a leak as it was after the given number of loops, as an entry
-// of a dump's summary.
+// summary converts a leak to an entry of a dump's summary, with the numbers
+// after the given number of loops.
 func (p *Place) summary(s Timeline, loops float64) analysis.SummaryLeak {
 	n, bytes := p.instances(s, loops)
 	l := analysis.SummaryLeak{
@@ -741,7 +743,8 @@ func (p *Place) summary(s Timeline, loops float64) analysis.SummaryLeak {
 	return l
 }
 
-// gone adds rows for the places that are in most base runs but not in head.
+// gone adds rows for the places that are in at least half of the base runs but
+// not in head.
 func (p *pair) gone(met map[string]bool) {
 	if len(p.head.Heap.Exposure) == 0 || !p.comparable() {
 		return
@@ -822,7 +825,8 @@ func names(e *check.Exception, row *comparison.Row, h *Place) bool {
 	return e.Names(l, row.Trace)
 }
 
-// creep also compares a known leak with the pinned release.
+// creep compares a known leak with the pinned release as well, and records in
+// the row why it is worse than there.
 func (p *pair) creep(row *comparison.Row, c *contrast) {
 	pinned := p.pinned
 	if pinned == nil || row.Status != comparison.Known {

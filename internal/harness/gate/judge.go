@@ -18,8 +18,8 @@ import (
 type Input struct {
 	// Heads are the observations of the judged run, one for each device.
 	Heads []Observation
-	// Configured reports whether a baseline is configured; it may still be
-	// empty. Without a baseline, every proved leak counts.
+	// Configured reports whether a baseline is configured; the baseline may
+	// still be empty. Without a baseline, every proved leak counts.
 	Configured bool
 	// Base contains the runs of the baseline. Pinned contains the runs of a
 	// release with which the run is also compared.
@@ -104,8 +104,8 @@ type judgement struct {
 	lacking []string
 	pairs   []*pair
 	rows    []row
-	// incomparable is the reason why runs of the baseline are not compared;
-	// unmatched lists the devices to which it applies.
+	// incomparable is the reason why runs of the baseline are not compared.
+	// unmatched holds a warning with this reason for each device.
 	incomparable string
 	unmatched    []string
 }
@@ -132,7 +132,8 @@ func (j *judgement) observe(head *Observation) {
 }
 
 // baseOf returns the runs with which a run is compared, newest first: the
-// newest good runs, and the failed runs since then, whose leaks are excused.
+// newest good runs, and the failed runs after the newest good run, whose leaks
+// are excused.
 func baseOf(all []Observation, head *Observation, match []string, window int) []Observation {
 	var good, failed []Observation
 	for _, o := range all {
@@ -354,8 +355,8 @@ func (j *judgement) failTrend(p *pair) {
 	}
 }
 
-// applyDeaths applies a rule to the deaths of each process. As many deaths as
-// in a base run are excused.
+// applyDeaths applies a rule to the deaths of each process. Deaths are excused
+// if a base run has at least as many.
 func (j *judgement) applyDeaths(r *Rule) {
 	for _, p := range j.pairs {
 		n := deaths(p.head.Deaths, r.subject)
@@ -383,9 +384,8 @@ func (j *judgement) applyDeaths(r *Rule) {
 	}
 }
 
-// SurvivedANR counts ANRs that a workload reported and that the process
-// survived, in addition to the reasons of deaths. Only a rule about anr counts
-// them.
+// SurvivedANR is a key in Observed.Deaths for ANRs that a workload reported and
+// that the process survived. Only a rule about anr counts these ANRs.
 const SurvivedANR = "survived_anr"
 
 // summed maps the subject of a rule to the reasons that are counted together.
@@ -419,8 +419,8 @@ func counts(subject, reason string) bool {
 	return subject == reason
 }
 
-// reasonsCounted returns the reasons of the counted deaths. It returns nil if
-// the only reason is the subject itself.
+// reasonsCounted returns the deaths that a rule counts, by reason. It returns
+// nil if the only reason is the subject itself.
 func reasonsCounted(by map[string]int, subject string) map[string]int {
 	out := map[string]int{}
 	for reason, n := range by {
@@ -475,8 +475,8 @@ func (j *judgement) applyRows(r *Rule) {
 	})
 }
 
-// onBaseBranch reports whether the run belongs to the base branch, if the
-// branches are known.
+// onBaseBranch reports whether the run belongs to the base branch. If a branch
+// is unknown, it returns true unless the run tests a pull request.
 func (j *judgement) onBaseBranch() bool {
 	head, base := j.in.Head.Branch, j.out.Base.Branch
 	return j.in.Head.PullRequest == 0 && (head == "" || base == "" || head == base)
@@ -488,8 +488,8 @@ func (r *row) counts() bool {
 	return r.proved && r.Type == TypeLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
 }
 
-// failLimits marks as failing the leaks to which each loop adds more than the
-// rule allows.
+// failLimits marks a leak as failing if each loop adds more objects or bytes to
+// it than the rule allows.
 func (j *judgement) failLimits(r *Rule) {
 	for i := range j.rows {
 		row := &j.rows[i]
@@ -693,8 +693,8 @@ func (j *judgement) sentence() string {
 	return strings.Join(parts, "; ")
 }
 
-// unjudgedWhy returns what is missing for a verdict on the first process
-// without one.
+// unjudgedWhy returns what is missing for a verdict on the first process that
+// has no verdict.
 func (j *judgement) unjudgedWhy() string {
 	for _, p := range j.pairs {
 		s := p.head.Heap

@@ -108,7 +108,7 @@ func (p *Place) each(s Timeline, loops float64) (bytes float64, known bool) {
 }
 
 // instances returns the number of objects after at most the given number of
-// loops.
+// loops, and the memory that they retain.
 func (p *Place) instances(s Timeline, loops float64) (count, bytes int64) {
 	for i := range p.Counts {
 		if i > 0 && !s.SeparateLives && s.Exposure[i]-s.Exposure[0] > loops {

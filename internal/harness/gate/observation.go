@@ -114,8 +114,9 @@ type Observed struct {
 	// Names is the origin of the names in the heap dumps: source, mapping,
 	// obfuscated or other_mapping.
 	Names string `json:"names,omitempty"`
-	// Heap contains the heap dumps of the process. Snapshots contains the times
-	// at which threads, native memory and graphics were counted.
+	// Heap contains the moments of the heap dumps of the process. Snapshots
+	// contains the moments at which threads, native memory and graphics were
+	// counted.
 	Heap      Timeline `json:"heap"`
 	Snapshots Timeline `json:"snapshots"`
 	// Reachable is the size of the reachable heap in bytes at each dump.
@@ -131,8 +132,8 @@ type Observed struct {
 	// Trend is the verdict on the memory of the process over time; nil if there
 	// is none.
 	Trend *TrendVerdict `json:"trend,omitempty"`
-	// Deaths counts the deaths of the process by reason: memory, crash,
-	// native_crash, anr, kill, exit, reboot, unknown.
+	// Deaths counts the deaths of the process by reason, such as crash,
+	// out_of_memory or reboot.
 	Deaths map[string]int `json:"deaths,omitempty"`
 	// Checked reports whether checks of specs have produced a verdict on the
 	// process.
@@ -140,10 +141,10 @@ type Observed struct {
 	// Gate and Reason are the run's verdict on the process.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// WholeApp marks an entry for all processes of an app together, whose
-	// Process is not the name of a process. Explained reports whether one of
-	// these processes leaks by itself. If so, the sum is only used as a base
-	// for later runs.
+	// WholeApp marks an entry for all processes of an app together. The Process
+	// of such an entry is not the name of a process. Explained reports whether
+	// one of these processes leaks by itself. If so, the sum is only used as a
+	// base for later runs.
 	WholeApp  bool `json:"whole_app,omitempty"`
 	Explained bool `json:"explained,omitempty"`
 	// Unjudged is the reason why the run itself has no verdict on the process;
@@ -185,12 +186,12 @@ const (
 	TypeMeasure = "measure"
 )
 
-// Measure is a number that was read after every few loops of a trip: of
-// threads, of files, of memory of one kind, or of the objects at a place that
-// grows.
+// Measure is a number that was read after every few loops of a trip, such as
+// the number of threads, of open files or of objects at a growing place, or the
+// size of one kind of memory.
 type Measure struct {
 	// Key identifies the measure, such as "native_heap" or the key of a place.
-	// Name is its name in reports.
+	// Name is the name of the measure in reports.
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	// Unit is "kB" or "count".
@@ -205,7 +206,8 @@ type Measure struct {
 }
 
 // Place is one leak of a process, identified by what holds its objects, or
-// anything else that grows. It is counted at each moment of its series.
+// anything else that grows. The objects at the place are counted at each moment
+// of a Timeline.
 type Place struct {
 	Type string `json:"type"`
 	// Key is the same for every build.
