@@ -41,7 +41,8 @@ const longestNumber = 40
 var wholePattern = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*(_[0-9]+)*)$`)
 
 // whole parses a whole number in decimal digits; 200_000 is 200000. A leading
-// zero is rejected, because not all programs read it as octal.
+// zero is rejected, because some programs read such a number as octal and
+// others as decimal.
 func whole(text string) (int64, *fault) {
 	if len(text) > longestNumber || !wholePattern.MatchString(text) {
 		return 0,

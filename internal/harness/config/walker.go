@@ -145,9 +145,8 @@ func (w *walker) wrote(path string) bool {
 	return ok
 }
 
-// given reports whether a key has a value in the file, or in a layer that is
-// stronger than the whole file. This way, values from the environment need not
-// be repeated in the file.
+// given reports whether a key has a value in the file, in an environment
+// variable or in a flag. A required key may therefore be missing in the file.
 func (w *walker) given(path string) bool {
 	return w.wrote(path) || slices.ContainsFunc(w.supplied, func(l *layer) bool { return l.supplies(path) })
 }
@@ -330,8 +329,9 @@ func (p pair) misplaced(at place) bool {
 
 // mergeable reports whether a value is merged with a mapping key by key. A
 // workload is a single choice, so it is replaced as a whole. There are two
-// exceptions: a variable for a value of the monkey is merged with a monkey in
-// the file, and a variable for a window is merged with any workload.
+// exceptions: an environment variable for a setting of monkey is merged with
+// the monkey workload of the file, and one for a setting of windows is merged
+// with any workload.
 func (w *walker) mergeable(below place, p pair) bool {
 	if resolved(below.node).Kind != yaml.MappingNode || resolved(p.value).Kind != yaml.MappingNode {
 		return false
@@ -424,8 +424,9 @@ func (w *walker) mapping(at place, keys []key) {
 			w.refuseKey(p, func(p pair) place { return p.itself(at) },
 				func(at place) *fault { return unknownKey(name, keys, at) })
 			if k, ok := suggestKey(p, at, keys, pairs); ok {
-				// The key is read as if it were valid: mistakes below it are
-				// reported, but the key itself is not reported as missing.
+				// A misspelled key is read like the suggested one: mistakes
+				// below it are reported, but the suggested key is not reported
+				// as missing.
 				below.path = join(at.path, k.name)
 				w.written[below.path] = below
 				k.take(w, below)
@@ -649,7 +650,7 @@ func (f *fault) from(names []string) *fault {
 	return &fault{message: f.message + " (filled in from " + strings.Join(names, ", ") + ")", suggestion: f.suggestion}
 }
 
-// traits are the rules for a list.
+// traits are flags that describe which lists are allowed.
 type traits uint8
 
 const (
@@ -706,8 +707,8 @@ func (w *walker) tooLong(at place, most int) bool {
 	return n > most
 }
 
-// plainWords reports whether a string consists of words that have the same
-// meaning in a list.
+// plainWords reports whether the words of a string can become the entries of a
+// YAML list without quotes.
 func plainWords(text string) bool {
 	return text != "" && len(text) < 100 && !strings.ContainsFunc(text, func(r rune) bool {
 		return r >= utf8.RuneSelf || r < ' ' || strings.ContainsRune("'\"`$\\|&;<>(){}[],#*~", r)

@@ -5,7 +5,7 @@
 // it. Therefore its network has only a loopback interface, and sockets to the
 // hypervisor are forbidden. The root of the file system looks like a phone's:
 // /data and /system/bin are the device's directories, /system is read-only, and
-// the rest is this machine's. Processes keep their pids, so they can find the
-// device's app. A nest requires root; package hostdevice creates the
-// namespaces.
+// the rest is this machine's. There is no separate pid namespace, so the shell
+// finds the processes of the device's app. A nest requires root; package
+// hostdevice creates the namespaces.
 package nest

@@ -35,9 +35,9 @@ const (
 	seccompAllow      = 0x7fff0000
 	seccompErrno      = 0x00050000
 	afVsock           = 40
-	// Offsets in struct seccomp_data (seccomp(2)). For the first argument, this
-	// is the offset of the low half on little-endian machines; all of Android's
-	// are little-endian.
+	// Offsets in struct seccomp_data (seccomp(2)). dataArgument is the offset
+	// of the low half of the first argument on little-endian machines; all
+	// machines that Android supports are little-endian.
 	dataNumber   = 0
 	dataArgument = 16
 )

@@ -13,7 +13,7 @@ import (
 type Plan struct {
 	// Root is an empty directory in which the phone's root is assembled.
 	Root string
-	// Binds are mounted into the root in this order.
+	// Binds are mounted into the root in the order of the list.
 	Binds []Bind
 	// Server is the adb server; its path is on this machine. Daemon is adbd;
 	// its path is on the phone.
@@ -37,7 +37,7 @@ func (p Plan) Arg() (string, error) {
 }
 
 // Run sets up the nest in the namespaces in which its process was started. When
-// one of the nest's programs has ended, it ends the other one and returns.
+// the adb server or adbd has ended, Run ends the other program and returns.
 func Run(args []string) int {
 	if len(args) != 1 {
 		return 2

@@ -37,8 +37,8 @@ type codeQualityLocation struct {
 }
 
 // WriteCodeQuality writes the leaks that fail the gate as a GitLab code quality
-// report. Each is reported in the file that declares its suspect, or else in
-// the given file, by default leakgate.yaml.
+// report. Each leak is reported in the file that declares its suspect, or else
+// in the given file, by default leakgate.yaml.
 func WriteCodeQuality(w io.Writer, c *Comparison, file string) error {
 	c = c.published()
 	issues := []codeQualityIssue{}

@@ -40,12 +40,13 @@ type Comparison struct {
 	Unfailed *Comparison `json:"-"`
 }
 
-// Result is the result of the gate.
+// Result is the verdict of the gate on a run.
 type Result string
 
-// These are the verdicts. Neutral means that no rule is violated, but either
-// the run was not compared (there is no baseline, or nothing could be judged)
-// or the rules are informational.
+// Pass means that the run satisfies all rules, and Fail that it violates one.
+// Neutral means that no rule is violated, but either the run was not compared
+// (there is no baseline, or nothing could be judged) or the rules are
+// informational.
 const (
 	Pass    Result = "pass"
 	Fail    Result = "fail"
@@ -69,14 +70,15 @@ type Base struct {
 	// among them, which are used only to excuse the leaks that they show.
 	Runs     int `json:"runs"`
 	Observed int `json:"observed"`
-	// Commit, Branch and Time (of the start) describe the newest run. Behind is
-	// how many commits it is behind the merge base of head; nil if unknown.
+	// Commit, Branch and Time (when it started) describe the newest of these
+	// runs. Behind is the number of commits from Commit to the merge base of
+	// head; nil if unknown.
 	Commit string    `json:"commit,omitempty"`
 	Branch string    `json:"branch,omitempty"`
 	Time   time.Time `json:"time,omitzero"`
 	Behind *int      `json:"behind"`
 	// Pinned is the name of the release with which the run is also compared; ""
-	// if there is none. PinnedRuns is the number of its runs.
+	// if there is none. PinnedRuns is the number of runs of this release.
 	Pinned     string `json:"pinned,omitempty"`
 	PinnedRuns int    `json:"pinned_runs,omitempty"`
 	// Store is the address of the baseline, without credentials.
@@ -122,19 +124,19 @@ type ProcessRow struct {
 	Device  string `json:"device,omitempty"`
 	Process string `json:"process"`
 	// Dumps is the number of heap dumps at marks that were compared. Settled
-	// reports whether the app was idle before each of them. Loops is the number
-	// of loops between the first and the last.
+	// reports whether the app was idle before each of these dumps. Loops is the
+	// number of loops between the first and the last dump.
 	Dumps   int     `json:"dumps"`
 	Settled bool    `json:"settled"`
 	Loops   float64 `json:"loops"`
 	// Reachable is the size of the reachable heap in bytes at each dump.
-	// BaseReachable is its minimum and maximum in the base runs after the same
-	// number of loops; nil if unknown.
+	// BaseReachable contains the minimum and maximum of this size in the base
+	// runs after the same number of loops; nil if unknown.
 	Reachable     []int64 `json:"reachable_bytes"`
 	BaseReachable []int64 `json:"base_reachable_bytes"`
-	// Gate is the run's verdict on the process. Trend is the result of its
-	// trend, or the reason why its trend was not judged. Judged reports whether
-	// its dumps or its trend were judged.
+	// Gate is the run's verdict on the process. Trend describes its memory
+	// trend, or the reason why the trend was not judged. Judged reports whether
+	// the heap dumps or the trend of the process were judged.
 	Gate   string `json:"gate"`
 	Trend  string `json:"trend"`
 	Judged bool   `json:"judged"`
@@ -150,13 +152,14 @@ type Row struct {
 	// value that grows with each loop of a trip), or trend (the growth of a
 	// process).
 	Type string `json:"type"`
-	// Class is the class of most objects. Classes lists all classes in base and
-	// head, the most frequent first.
+	// Class is the most frequent class of the leaked objects. Classes lists all
+	// classes in base and head, the most frequent first.
 	Class   string        `json:"class"`
 	Classes []ClassCounts `json:"classes,omitempty"`
-	// Key does not change between builds. MovedFrom is the key in the base if
-	// another reference holds the objects now. MovedClass is the class that
-	// leaked there, if it differs.
+	// Key identifies the leak and does not change between builds. MovedFrom is
+	// the key of the leak in the base, if another reference holds the objects
+	// now. MovedClass is the class of the leaked objects in the base, if it
+	// differs from Class.
 	Key        string `json:"key"`
 	MovedFrom  string `json:"moved_from,omitempty"`
 	MovedClass string `json:"moved_class,omitempty"`
@@ -224,8 +227,8 @@ type Suspect struct {
 	// Class is the class that declares Field.
 	Class string `json:"class"`
 	Field string `json:"field"`
-	// File and Line are its position in the checkout. File is "" if it was not
-	// found, or was found in several files.
+	// File and Line are the position of the declaration in the checkout. File
+	// is "" if it was not found, or was found in several files.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 	// Changed reports whether the pull request changes the file; Added reports

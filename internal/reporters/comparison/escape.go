@@ -14,9 +14,10 @@ import (
 // for GitHub and GitLab: everything that is not plainly a word or a number is
 // put in a code span. Within a code span, neither the Markdown parser nor the
 // filters after it (mentions, references to issues and commits, emoji, links,
-// formulas) interpret anything. Entities would not hide a mention from those
-// filters, because the filters run after entities are resolved. See the GitHub
-// Flavored Markdown Spec 0.29, 6.3 (code spans) and 4.10 (pipes in tables).
+// formulas) interpret anything. HTML entities such as &#64; would not hide a
+// mention from the filters, because the filters run after entities are
+// resolved. See the GitHub Flavored Markdown Spec 0.29, 6.3 (code spans) and
+// 4.10 (pipes in tables).
 
 // markup is the context in which a string is printed.
 type markup int
@@ -35,7 +36,7 @@ const (
 // unknown is printed for an unknown value.
 const unknown = "–"
 
-// code returns the first n characters of a name as code.
+// code returns the first n characters of a name as a code span.
 func (m markup) code(s string, n int) string {
 	s = strings.Join(strings.Fields(text.Head(s, n)), " ")
 	switch {
@@ -51,8 +52,8 @@ func (m markup) code(s string, n int) string {
 	}
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
 	if m == inCell {
-		// A pipe after a backslash does not end the cell. The backslash is
-		// removed, even within code and after another backslash.
+		// A pipe after a backslash does not end the cell. The Markdown parser
+		// removes this backslash, even within code and after another backslash.
 		s = strings.ReplaceAll(s, "|", `\|`)
 	}
 	return fence + s + fence
@@ -117,9 +118,10 @@ var (
 	// linked matches what GitHub interprets as the hash of a commit or the
 	// beginning of an address.
 	linked = regexp.MustCompile(`[0-9A-Fa-f]{7}|(?i:www)`)
-	// plain matches words that need no escaping: words, including those with an
-	// apostrophe, a slash or hyphens (but not GH-12, JIRA-12 or GHSA-...),
-	// numbers with a sign, a percent sign or an exponent, ranges and dates.
+	// plain matches what needs no escaping: a word, possibly with an
+	// apostrophe, a slash or hyphens (but not GH-12, JIRA-12 or GHSA-...); a
+	// number, possibly with a sign, a percent sign or an exponent; a range; a
+	// date; an arrow, a dash or a mathematical symbol.
 	plain = regexp.MustCompile(
 		`^([\p{L}\p{M}\p{N}]+(['’]\p{L}+)?|\p{L}+/\p{L}+|\p{Ll}+(-\p{Ll}+)+|[+−-]?\d{1,9}(\.\d{1,6})?(e[+-]\d{1,3}|%)?|\d{1,9}(\.\d{1,6})?–\d{1,9}(\.\d{1,6})?|\d{4}-\d\d-\d\d|[→–—×≥≤=±≈·])$`)
 )

@@ -116,8 +116,9 @@ type figure struct{ base, head string }
 // be shown. The gate uses the same factor to call an object heavier.
 const noticeable = 1.25
 
-// figureOf returns both sides if they differ, or if the row's status refers to
-// them.
+// figureOf returns base and head if they differ noticeably, or if they differ
+// at all and about is set because the status of the row refers to them.
+// Otherwise it returns only head.
 func figureOf(s Sides, about bool, format func(float64) string) figure {
 	if s.Head == nil {
 		return figure{}
@@ -206,7 +207,7 @@ func (r *Row) now() string {
 	return text.Size(r.HeadBytes)
 }
 
-// burden is how much more a row costs than the same row in the base.
+// burden is the amount of memory by which a row costs more than in the base.
 type burden struct {
 	row *Row
 	// extra is in bytes per loop or event, or in MB per hour; formula describes
@@ -253,8 +254,8 @@ func rises(counts []int64) bool {
 	return len(counts) > 1
 }
 
-// unjudged returns the leaks of the base that now leave more objects per loop,
-// if there are too few base runs to judge this growth.
+// unjudged returns the known leaks that now leak more objects per loop, if
+// there are too few base runs to judge this growth.
 func (c *Comparison) unjudged() []*Row {
 	var out []*Row
 	for i := range c.Leaks {
@@ -378,7 +379,7 @@ func (c *Comparison) growth(m markup, r *Row) string {
 		was)
 }
 
-// onBase returns the name of the base for use within a sentence.
+// onBase returns a phrase that names the base, such as "on main".
 func (c *Comparison) onBase(m markup) string {
 	if c.Base.Branch == "" {
 		return "in the base runs"

@@ -11,10 +11,10 @@ func (r *Row) declared() []Suspect {
 	return out
 }
 
-// place returns the position at which a row is declared. It prefers a line that
-// the change adds, then a line in a file that the change affects, then the
-// suspect nearest to the GC root. Without any of these, it returns the
-// fallback.
+// place returns the position at which a suspect of the row is declared. It
+// prefers a suspect whose line the change adds, then one whose file the change
+// affects, then the suspect nearest to the GC root. If no file is known, it
+// returns the fallback.
 func (r *Row) place(fallback string) (file string, line int) {
 	s := r.introducer()
 	if s == nil {

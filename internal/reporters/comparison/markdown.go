@@ -19,7 +19,8 @@ type MarkdownOptions struct {
 	// CommentMarker.
 	Key string
 	// RepoURL is the URL of the repository, and HeadSHA the commit to which
-	// links to lines refer. If either is empty, there are no such links.
+	// links to lines refer. If either is empty, the page contains no links to
+	// lines.
 	RepoURL string
 	HeadSHA string
 	// RunURL is the URL of the CI run.
@@ -53,9 +54,9 @@ const (
 	maxDevices    = 3
 )
 
-// CommentMarker returns the first line of a comment, which identifies it.
-// Different keys have different markers. The marker is an HTML comment, and no
-// key can close it.
+// CommentMarker returns the first line of a comment, which identifies the
+// comment. Different keys have different markers. The marker is an HTML
+// comment, and no key can close it.
 func CommentMarker(key string) string {
 	key = cmp.Or(key, "default")
 	if len(key) > 100 {
@@ -103,8 +104,8 @@ type page struct {
 	o     MarkdownOptions
 	limit int
 	parts []part
-	// omitted holds the numbers of skipped items by name, before any part is
-	// dropped.
+	// omitted lists the items that were skipped, with their number, before
+	// parts are dropped to fit the limit.
 	omitted []omission
 }
 
@@ -225,7 +226,7 @@ func (p *page) heading() string {
 	return fmt.Sprintf("### %s leakgate%s: %s", icons[p.c.Verdict], app, inLine.prose(p.c.headline(), maxSentence))
 }
 
-// short is the body if nothing is worse.
+// short writes the body of the page if nothing is worse.
 func (p *page) short() {
 	counts := p.counts()
 	if counts == "" {
@@ -308,7 +309,8 @@ func behind(commits int) string {
 
 func day(t time.Time) string { return t.UTC().Format("2 Jan 2006") }
 
-// full is the body if something is worse, or nothing could be compared.
+// full writes the body of the page if something is worse, or if nothing could
+// be compared.
 func (p *page) full() {
 	if cost := p.c.cost(inLine); cost != "" {
 		p.add(cost + "\n")
@@ -344,7 +346,7 @@ func (p *page) unjudged() {
 // fewBaseRuns is the number of runs below which only a new leak can fail.
 const fewBaseRuns = 3
 
-// notes explain a verdict that is not a normal pass or failure.
+// notes explains a verdict that is not a normal pass or failure.
 func (p *page) notes() string {
 	c := p.c
 	var out []string
@@ -401,8 +403,8 @@ func (p *page) reasons() string {
 	return strings.Join(lines[:kept], "")
 }
 
-// breach is the cause of rule violations: a leak, or something that the reason
-// describes.
+// breach is a cause of rule violations: the leak in row, or else the cause that
+// text describes.
 type breach struct {
 	row           *Row
 	process, text string
@@ -798,7 +800,7 @@ func sighted(m markup, s *Sighting) string {
 	return cmp.Or(strings.Join(parts, ", "), unknown)
 }
 
-// accepted returns until when a leak is accepted, by whom and why.
+// accepted says until when a leak is accepted, by whom and why.
 func accepted(m markup, a *Acceptance) string {
 	expired := ""
 	if a.Expired {
@@ -1048,7 +1050,8 @@ func (p *page) see(key string) string {
 	return "**See it yourself:**\n\n" + fenced("sh", []string{command})
 }
 
-// footer states what the verdict is based on.
+// footer lists the devices, builds and other inputs on which the verdict is
+// based.
 func (p *page) footer() string {
 	c := p.c
 	var parts []string

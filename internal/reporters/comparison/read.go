@@ -99,7 +99,8 @@ func encode(c *Comparison) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// check checks the keywords, and the signs of numbers.
+// check returns an error if a verdict, status or unit is unknown, if the exit
+// code is out of range or contradicts the verdict, or if a size is negative.
 func (c *Comparison) check() error {
 	if !slices.Contains([]Result{Pass, Fail, Neutral}, c.Verdict) {
 		return fmt.Errorf("invalid verdict %s: want pass, fail or neutral", text.Quote(string(c.Verdict), 40))

@@ -116,10 +116,10 @@ func newRule(id, name, short, full string) sarifRule {
 }
 
 // WriteSARIF writes the leaks that are worse as SARIF 2.1.0 for code scanning.
-// Each is reported in the file that declares its suspect, or else in the given
-// file, by default leakgate.yaml. Its key identifies the alert, so a leak keeps
-// its alert across commits. Leaks beyond the limit are skipped from the end and
-// counted.
+// Each leak is reported in the file that declares its suspect, or else in the
+// given file, by default leakgate.yaml. The key of a leak identifies its alert,
+// so a leak keeps its alert across commits. If there are more leaks than the
+// limit allows, the last ones are skipped and counted.
 func WriteSARIF(w io.Writer, c *Comparison, file string) error {
 	c = c.published()
 	run := sarifRun{
@@ -196,8 +196,8 @@ func physical(file string, line int) sarifLocation {
 	return sarifLocation{Physical: sarifPhysical{sarifArtifact{escapedPath(file), "%SRCROOT%"}, sarifRegion{line}}}
 }
 
-// sarifText returns a message without links (SARIF 2.1.0, 3.11.6) and
-// placeholders (3.11.5), because a message must not contain them.
+// sarifText changes a message so that no part of it is interpreted as a link
+// (SARIF 2.1.0, 3.11.6) or a placeholder (3.11.5).
 func sarifText(s string) sarifMessage {
 	s = text.Head(s, maxText)
 	return sarifMessage{strings.NewReplacer("](", "] (", "{", "(", "}", ")").Replace(s)}

@@ -133,7 +133,7 @@ func (l *lines) more(n int) {
 }
 
 // leaks lists the leaks that are worse and the leaks that cannot be judged yet.
-// The others are counted, or also listed if there is no base.
+// Other leaks are only counted, but if there is no base, all leaks are listed.
 func (l *lines) leaks(c *Comparison) {
 	var list []*Row
 	rest := map[Status]int{}
