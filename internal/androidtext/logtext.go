@@ -26,8 +26,8 @@ func Killing(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("Killing %d:%s/%s (adj %d): %s", pid, process, ShortUser(uid), adj, why)
 }
 
-// KillEvent returns the am_kill entry of the event log. It is also used for
-// am_anr, with the app's flags instead of adj.
+// KillEvent returns the am_kill entry of the event log. An am_anr entry has the
+// same format, with the app's flags instead of adj.
 func KillEvent(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("[%d,%d,%s,%d,%s]", uid/PerUser, pid, process, adj, why)
 }

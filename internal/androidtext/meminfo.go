@@ -432,8 +432,9 @@ type ProcessPss struct {
 	KB   int64
 }
 
-// MeminfoOverview returns the output of a call without a process: a list of the
-// given processes, and their sum compared with the memory of the phone, in kB.
+// MeminfoOverview returns the output of `dumpsys meminfo` without a process: a
+// list of the given processes, and their sum compared with the memory of the
+// phone, in kB.
 func MeminfoOverview(api int, up time.Duration, processes []ProcessPss, ramKB int64) string {
 	var b strings.Builder
 	b.WriteString(MeminfoHead(api, up) + "\nTotal PSS by process:\n")

@@ -6,7 +6,8 @@ type Memory struct {
 	Size, Rss, Pss             int64
 	SharedClean, SharedDirty   int64
 	PrivateClean, PrivateDirty int64
-	// Swap is swapped out; SwapPss is the process's share of it.
+	// Swap is the swapped-out memory; SwapPss is the process's share of that
+	// memory.
 	Swap, SwapPss int64
 }
 

@@ -114,8 +114,8 @@ func (m *Monkey) option(word, value string, text bool) (problem string) {
 	return ""
 }
 
-// Begin returns the output before the first event. Since Android 8 it contains
-// args.
+// Begin returns the output before the first event. Since Android 8, the output
+// contains args.
 func (m *Monkey) Begin(api int, args []string) string {
 	var b strings.Builder
 	if api >= 26 {

@@ -14,8 +14,9 @@ type Mode string
 
 // Android uses all of AndroidReferenceMatchers, the inspectors and the metadata
 // for Android. JVM is for dumps without android.os.Build, on which the Android
-// mode fails. It uses the inspectors of the JDK, no metadata, and only the
-// matchers for references, the FinalizerWatchdogDaemon and the thread main.
+// mode fails. JVM uses the inspectors of the JDK and only the matchers for
+// references, the FinalizerWatchdogDaemon and the thread main; it reads no
+// metadata.
 const (
 	Android Mode = "android"
 	JVM     Mode = "jvm"

@@ -68,11 +68,13 @@ type Program struct {
 	java, classPath string
 }
 
-// release is the Java release of the programs; they also run on newer JVMs.
+// release is the Java release for which the programs are compiled; they also
+// run on newer JVMs.
 const release = "11"
 
-// Compile compiles a Java program, a class with the given name and a main
-// method, unless it is already compiled. A compile error fails the test.
+// Compile compiles a Java program unless it is already compiled. The program is
+// a class with the given name and a main method. A compile error fails the
+// test.
 func (s *Shark) Compile(tb testing.TB, name, text string) *Program {
 	tb.Helper()
 	dir := filepath.Join(s.cache, "classes",

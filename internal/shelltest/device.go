@@ -15,8 +15,8 @@ import (
 type Device struct {
 	// Run runs one command line in the shell.
 	Run func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error)
-	// Commands holds the command lines so far. Read it only while no command
-	// runs.
+	// Commands holds the command lines so far. Read Commands only while no
+	// command runs.
 	Commands []string
 
 	mu sync.Mutex

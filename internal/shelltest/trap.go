@@ -64,7 +64,7 @@ var HostileNames = []string{
 }
 
 // Trap is a real shell with a run-as that records its arguments, and a canary
-// file that exists after a hostile name was run.
+// file that exists after a hostile name was run as a command.
 type Trap struct {
 	*Device
 	canary, log string
@@ -93,7 +93,7 @@ func NewTrap(t *testing.T, shell []string) *Trap {
 	return tr
 }
 
-// Triggered reports whether a hostile name was run.
+// Triggered reports whether a hostile name was run as a command.
 func (tr *Trap) Triggered() bool {
 	_, err := os.Stat(tr.canary)
 	return err == nil

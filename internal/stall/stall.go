@@ -1,8 +1,8 @@
 // Package stall measures how long this machine kept a process from running, for
 // example because of a suspended virtual machine, a long disk flush or high
-// load. A test in real time allows exactly that much additional time. A stall
-// then does not fail the test, and the test needs no generous limit that could
-// hide a delay of the tested program.
+// load. A test in real time extends its time limits by exactly the measured
+// time. A stall then does not fail the test, and the test needs no generous
+// limit that could hide a delay of the tested program.
 package stall
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// every is the interval of the ticks; a tick that is late by less than this is
-// not a stall.
+// every is the interval of the ticks; a tick that is late by less than one
+// interval is not a stall.
 const every = 100 * time.Millisecond
 
 // Meter adds up stalls.
@@ -49,8 +49,8 @@ func (m *Meter) run(done <-chan struct{}) {
 	}
 }
 
-// stalled returns the longest possible stall between two ticks: it began at an
-// unknown time in the interval.
+// stalled returns the longest possible stall between two ticks: the stall began
+// at an unknown time in the interval.
 func stalled(passed time.Duration) time.Duration {
 	if passed < 2*every {
 		return 0
@@ -58,8 +58,8 @@ func stalled(passed time.Duration) time.Duration {
 	return passed
 }
 
-// Total returns the sum of the stalls since Measure, including one that has
-// just ended. Each may be overestimated by up to a tenth of a second.
+// Total returns the sum of the stalls since Measure, including a stall that has
+// just ended. Each stall may be overestimated by up to a tenth of a second.
 func (m *Meter) Total() time.Duration {
 	time.Sleep(2 * every) // for the tick that detects it
 	return time.Duration(m.total.Load())

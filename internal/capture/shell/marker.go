@@ -10,14 +10,14 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Marker separates the parts of one output. It is new for every command, so no
-// output of a device can be mistaken for it.
+// Marker separates the parts of one output. Every command gets a new marker, so
+// no output of a device can be mistaken for it.
 type Marker string
 
 // NewMarker returns a random marker, which no device can guess.
 func NewMarker() Marker {
 	var b [6]byte
-	// crypto/rand.Read never fails since Go 1.24.
+	// Since Go 1.24, crypto/rand.Read never returns an error.
 	_, _ = rand.Read(b[:])
 	return Marker("@" + hex.EncodeToString(b[:]))
 }

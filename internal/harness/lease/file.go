@@ -22,7 +22,7 @@ const (
 )
 
 // take locks the file of a key and writes the holder into it. A HeldError names
-// the other holder only if two attempts in a row have found the same one,
+// the other holder only if two attempts in a row have found the same holder,
 // because the note of a dead holder remains until the next holder has written
 // its own.
 func take(folder string, key Key, note []byte) (*flock.Flock, error) {
@@ -79,7 +79,8 @@ func drop(lock *flock.Flock) error {
 		return fmt.Errorf("release lease: %w", uerr)
 	}
 	// Windows cannot remove an open file, so the file is removed after the
-	// unlock. If the next holder has already opened it, that holder removes it.
+	// unlock. If the next holder has already opened the file, that holder
+	// removes it.
 	if runtime.GOOS == "windows" && err != nil {
 		_ = os.Remove(lock.Path())
 		return nil
@@ -109,8 +110,8 @@ func writeNote(path string, note []byte) error {
 	return err
 }
 
-// readNote returns the note in a file. The note is empty if the file contains
-// none.
+// readNote returns the note in a file, or "" if the file cannot be read or
+// contains no note.
 func readNote(path string) string {
 	// Opening a named pipe would block.
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {

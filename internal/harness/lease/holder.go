@@ -14,15 +14,16 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Holder describes who holds a lease. It is read from a file and may be wrong.
+// Holder describes who holds a lease. The description is read from a file and
+// may be wrong.
 type Holder struct {
 	// Verb is the leakgate command that holds the lease.
 	Verb string `json:"verb"`
 	PID  int    `json:"pid"`
 	// User is the user's name on this machine.
 	User string `json:"user"`
-	// Dir is the run directory as the user wrote it. It is empty if there is
-	// none.
+	// Dir is the run directory as the user wrote it, or "" if the command has
+	// no run directory.
 	Dir     string    `json:"dir,omitempty"`
 	Started time.Time `json:"started"`
 }

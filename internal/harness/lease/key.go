@@ -76,8 +76,8 @@ func canonical(dir string) (string, error) {
 }
 
 // foldCase makes names that differ only in case equal, on systems whose file
-// systems usually ignore case. If the actual file system is case-sensitive, two
-// such directories exclude each other unnecessarily.
+// systems usually ignore case. If the actual file system is case-sensitive,
+// directories whose names differ only in case exclude each other unnecessarily.
 func foldCase(path string) string {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		return strings.ToLower(path)

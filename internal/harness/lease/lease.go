@@ -18,13 +18,12 @@ import (
 type Request struct {
 	// Folder is the folder of the leases, as returned by the function Folder.
 	Folder string
-	// Keys are the keys to take, in any order. Either all of them are taken or
+	// Keys are the keys to take, in any order. Either all keys are taken or
 	// none.
 	Keys []Key
 	// Holder is shown to other runs.
 	Holder Holder
-	// Wait waits until all keys are free. The wait ends early only if the
-	// context is done.
+	// Wait makes Take wait until all keys are free or the context is done.
 	Wait bool
 	// Waiting, if not nil, is called once if a key is held by another run.
 	Waiting func(HeldError)
@@ -91,8 +90,8 @@ func inOrder(keys []Key, folder string) []Key {
 	return slices.CompactFunc(keys, func(a, b Key) bool { return a.path(folder) == b.path(folder) })
 }
 
-// takeAll takes all keys. If one cannot be taken, it releases those that it has
-// already taken.
+// takeAll takes all keys. If a key cannot be taken, takeAll releases the keys
+// that it has already taken.
 func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	l := &Lease{}
 	for _, key := range keys {

@@ -22,8 +22,8 @@ type base struct {
 	processes, apps series
 }
 
-// series finds detectors by device, user and name. If there are none for the
-// device, it finds them by the name alone and uses the first one.
+// series finds detectors by device, user and name. If there is no detector for
+// the device, it finds the first detector with the name.
 type series struct {
 	exact map[key]*detector.Detector
 	named map[string]*detector.Detector
@@ -143,7 +143,8 @@ func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
 	x.Explain(&p.AppVerdict)
 }
 
-// only returns the single element of names, or nil if their number is not one.
+// only returns the element of a list that has exactly one element; for any
+// other list, it returns nil.
 func only(names []string) *string {
 	if len(names) != 1 {
 		return nil

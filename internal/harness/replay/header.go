@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// header maps the columns to the indices of cells in a row; -1 if a column is
-// missing.
+// header maps the columns to the indices of cells in a row; an index of -1
+// means that the column is missing.
 type header struct {
 	width                           int
 	time, process, pid, start, mark int

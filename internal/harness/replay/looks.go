@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// looks holds the looks at one process.
+// looks collects the evaluations ("looks") of the series of one process, for
+// Options.Explain.
 type looks struct {
 	kept []record.ReplayLook
 	more int
@@ -14,7 +15,8 @@ type looks struct {
 
 const (
 	// maxLooks is the maximum number of looks at one process, and maxExplained
-	// the maximum number of processes with looks: a look takes about 300 bytes.
+	// is the maximum number of processes with looks. A look takes about 300
+	// bytes.
 	maxLooks     = 10_000
 	maxExplained = 50
 )
@@ -29,7 +31,8 @@ func (l *looks) add(t float64, seen detector.Look) {
 	})
 }
 
-// skippedText describes the looks that are missing; it is empty if none are.
+// skippedText states how many looks were skipped; it is empty if no look was
+// skipped.
 func (l *looks) skippedText() []string {
 	if l.more == 0 {
 		return nil

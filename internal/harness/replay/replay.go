@@ -16,8 +16,8 @@ import (
 
 // Options controls how recordings are judged.
 type Options struct {
-	// Policy is the policy that judges. If it has the name of the policy of a
-	// run, the constants of that run are used.
+	// Policy is the policy that determines the verdicts. If a run was recorded
+	// with the policy of this name, the constants of that run are used.
 	Policy detector.Policy
 	// MustSee is the slowest leak in bytes per hour that a pass must rule out;
 	// 0 means the one that the run itself required.
@@ -37,10 +37,10 @@ type Options struct {
 	Progress func(file string, share float64)
 }
 
-// Run judges recordings: tables, samples.ndjson, or run directories. It judges
-// all of their processes together, like the processes of one gate. It returns
-// an error if a recording cannot be read or contains nothing to judge, or if
-// ctx is done.
+// Run judges recordings: tables, samples.ndjson, or run directories. Run judges
+// all processes in the recordings together, like the processes of one gate. It
+// returns an error if a recording cannot be read or contains nothing to judge,
+// or if ctx is done.
 func Run(ctx context.Context, files []string, o Options) (record.Replay, error) {
 	if err := o.check(files); err != nil {
 		return record.Replay{}, err

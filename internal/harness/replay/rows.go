@@ -58,9 +58,9 @@ func newRows(in *text.LineReader) (*rows, error) {
 	return r, nil
 }
 
-// next returns the cells of the next row, valid until the next call; blank
-// lines are skipped. The error is unreadable for a damaged row, io.EOF after
-// the last row, or the error of the file.
+// next returns the cells of the next row, which are valid until the next call;
+// blank lines are skipped. The error is unreadable for a damaged row, io.EOF
+// after the last row, or the error of the file.
 func (r *rows) next() ([]string, error) {
 	for {
 		var err error

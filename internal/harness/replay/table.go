@@ -27,7 +27,8 @@ type tableReader struct {
 	ledger   *ledger.Ledger
 	out      *recording
 	families map[string]*family
-	// name and family belong to the latest row; cells and now are its contents.
+	// name and family belong to the latest row; cells and now are the contents
+	// of that row.
 	name     string
 	family   *family
 	cells    []string
@@ -85,8 +86,8 @@ func notNothing(err error, line int) error {
 	return err
 }
 
-// nothing returns the error for a table without a number that can be judged,
-// with the first reason.
+// nothing returns the error for a table that contains no usable number; the
+// error names the first problem that was found.
 func (t *tableReader) nothing(rows int) error {
 	why := t.problems.list()
 	for _, x := range t.out.subjects {

@@ -87,7 +87,7 @@ func (s *Session) candidates(ctx context.Context, name, branch string) ([]Artifa
 	}
 	err := s.pages(ctx, r,
 		func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
-			// v60's ListArtifacts has no filter by name.
+			// ListArtifacts of go-github v60 cannot filter by name.
 			path := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.owner, s.repo,
 				url.QueryEscape(name), o.PerPage, o.Page)
 			req, err := c.NewRequest(http.MethodGet, path, nil)
@@ -118,8 +118,8 @@ func (s *Session) candidates(ctx context.Context, name, branch string) ([]Artifa
 	return slices.CompactFunc(found, func(a, b Artifact) bool { return a.ID == b.ID }), err
 }
 
-// ownArtifact reports whether a run of the repository's own branch uploaded a.
-// An artifact with missing IDs is not trusted.
+// ownArtifact reports whether the artifact a was uploaded by a run of the
+// repository's own branch. An artifact with missing IDs is not trusted.
 func ownArtifact(a *gogithub.Artifact, name, branch string) bool {
 	run := a.GetWorkflowRun()
 	return a.GetID() > 0 && a.GetName() == name && a.Expired != nil && !a.GetExpired() &&
@@ -135,8 +135,8 @@ func newArtifact(a *gogithub.Artifact) Artifact {
 	}
 }
 
-// trustedRun returns the event that started the run of a; it returns "" if the
-// run was started by a pull request or for another repository.
+// trustedRun returns the event that started the run of artifact a; it returns
+// "" if the run was started by a pull request or for another repository.
 func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 	var run *gogithub.WorkflowRun
 	err := s.do(ctx, request{

@@ -37,8 +37,8 @@ const (
 type CheckRun struct {
 	// Name is shown in the list of checks; the default is leakgate.
 	Name string
-	// HeadSHA is the commit; for a pull request, its head and not the merge
-	// commit.
+	// HeadSHA is the commit; for a pull request, it must be the head commit,
+	// not the merge commit.
 	HeadSHA    string
 	Conclusion Conclusion
 	// Title, Summary and Text are truncated to GitHub's limits. Summary and
@@ -66,9 +66,10 @@ type Annotation struct {
 
 // CreateCheckRun adds a completed check run to a commit, updates it as often as
 // its annotations require, and returns its URL. It replaces an earlier check
-// run with the same name, because GitHub shows only the latest. A new one is
-// always created, because annotations cannot be removed from an existing check
-// run. It needs `checks: write` and a GITHUB_TOKEN or a token of a GitHub App.
+// run with the same name, because GitHub shows only the latest. A new check run
+// is always created, because annotations cannot be removed from an existing
+// check run. It needs `checks: write` and a GITHUB_TOKEN or a token of a GitHub
+// App.
 func (s *Session) CreateCheckRun(ctx context.Context, run CheckRun) (string, error) {
 	if !shaRE.MatchString(run.HeadSHA) {
 		return "", fmt.Errorf("create check run: invalid commit %q", run.HeadSHA)
@@ -220,9 +221,9 @@ func (w *checkWriter) find(ctx context.Context) error {
 	return nil
 }
 
-// add adds annotations until the check run has want of them. A request whose
-// response was lost is repeated only if GitHub has not counted its annotations,
-// because otherwise they would be shown twice.
+// add adds annotations until the check run has as many as want specifies. A
+// request whose response was lost is repeated only if GitHub has not counted
+// its annotations, because otherwise they would be shown twice.
 func (w *checkWriter) add(ctx context.Context, annotations []Annotation, want int) error {
 	o := gogithub.UpdateCheckRunOptions{Name: w.Name, Output: w.output(annotations)}
 	r := w.request("update check run", once)

@@ -21,13 +21,14 @@ const (
 	maxTries = 3
 )
 
-// Comment is a comment of which a pull request contains at most one.
+// Comment is a comment that a pull request contains at most once; its marker
+// identifies it.
 type Comment struct {
 	// Number is the number of the pull request.
 	Number int
 	// Marker is a line that identifies the comment, such as <!-- leakgate:shop
-	// -->. It counts only as the first or the last line, because the lines in
-	// between may be quoted from a pull request.
+	// -->. The marker is recognized only in the first or the last line, because
+	// the lines in between may be quoted from a pull request.
 	Marker string
 	// Body is Markdown; Upsert adds the marker if it is missing.
 	Body string
@@ -48,13 +49,10 @@ const (
 )
 
 // Upsert makes c the only comment of this token with that marker, and returns
-// what it did and the comment's URL. If there are several, the oldest is edited
-// and the others are deleted, or minimized if deletion is forbidden; comments
-// of other authors are not changed. It needs `pull-requests: write`.
-//
-// An error does not mean that the comment does not exist; only ErrReadOnly,
-// ErrNotFound, ErrToken and ErrTooLong on the first write do. If a comment was
-// created before the failure, its URL is returned with the error.
+// what it did and the comment's URL. If there are several such comments, the
+// oldest is edited and the others are deleted, or minimized if deletion is
+// forbidden; comments of other authors are not changed. It needs
+// `pull-requests: write`.
 func (s *Session) Upsert(ctx context.Context, c Comment) (Upserted, string, error) {
 	if c.Number <= 0 || strings.TrimSpace(c.Marker) == "" || strings.ContainsAny(c.Marker, "\r\n") {
 		return "", "", fmt.Errorf("write comment: invalid pull request %d or marker %q", c.Number, c.Marker)
@@ -108,8 +106,8 @@ type commentWriter struct {
 	// created is the comment that the latest creation returned; nil if the
 	// outcome is unknown or nothing was sent.
 	created *gogithub.IssueComment
-	// sent reports whether a request to create a comment was sent whose comment
-	// does not appear in any list yet.
+	// sent reports whether a creation was requested whose comment has not
+	// appeared in any list yet.
 	sent bool
 	// looks is how often the list was read since the creation was sent.
 	looks    int
@@ -308,7 +306,7 @@ func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComme
 }
 
 // tolerate returns nil if reading the list again can show whether a write with
-// an unknown outcome had its effect.
+// an unknown outcome took effect.
 func (w *commentWriter) tolerate(ctx context.Context, err error) error {
 	if !isUnknown(err) || ctx.Err() != nil || w.unknowns >= maxTries {
 		return err

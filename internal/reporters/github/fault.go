@@ -46,10 +46,11 @@ type fault struct {
 	kind error
 	// status is the status code of the response; 0 if there was no response.
 	status int
-	// unknown reports whether the failed request may still have had its effect.
+	// unknown reports whether the request may have taken effect although it
+	// failed.
 	unknown bool
 	// limited reports whether GitHub rejected the request because of a rate
-	// limit; wait is how long GitHub asks to wait; 0 if unknown.
+	// limit; wait is how long GitHub asks to wait, or 0 if unknown.
 	limited bool
 	wait    time.Duration
 }

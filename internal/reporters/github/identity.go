@@ -13,8 +13,8 @@ import (
 const actionsLogin = "github-actions[bot]"
 
 // author returns the login of the author of comments that this token writes.
-// GraphQL's viewer returns it for every kind of token; GET /user is forbidden
-// for a GITHUB_TOKEN and for tokens of a GitHub App (403).
+// GraphQL's viewer returns the login for every kind of token; GET /user is
+// forbidden for a GITHUB_TOKEN and for tokens of a GitHub App (403).
 func (s *Session) author(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	login := s.login
@@ -33,8 +33,8 @@ func (s *Session) author(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// learn stores the login of the author. The response to a creation is the best
-// source.
+// learn stores the login of the author. The response to the creation of a
+// comment is the most reliable source.
 func (s *Session) learn(login string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -97,8 +97,8 @@ func backOff(n int) time.Duration {
 	return d + rand.N(d/2)
 }
 
-// sleep waits for d. It returns false immediately if the deadline is earlier,
-// because nothing could be done after the wait.
+// sleep waits for d. It returns false immediately if the deadline of ctx is
+// before the end of the wait, because nothing could be done after the wait.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
 		return false
@@ -131,7 +131,7 @@ func (s *Session) attempt(ctx context.Context, r request) error {
 }
 
 // turn waits until a write may be sent; done must be called after the write. ok
-// is false if the deadline is earlier.
+// is false if the deadline of ctx is earlier.
 func (s *Session) turn(ctx context.Context) (done func(), ok bool) {
 	select {
 	case s.writing <- struct{}{}:

@@ -41,7 +41,8 @@ func (s *Session) UploadSARIF(ctx context.Context, ref, sha string, sarif []byte
 				CommitSHA: &sha, Ref: &ref, Sarif: &packed, ToolName: gogithub.String("leakgate"),
 			})
 			id = got.GetID()
-			// GitHub's status is 202, and the body only contains the ID.
+			// GitHub responds with status 202 and a body that contains only the
+			// ID.
 			if resp != nil && resp.Response != nil && resp.StatusCode == http.StatusAccepted {
 				return resp, nil
 			}

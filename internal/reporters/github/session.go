@@ -87,8 +87,8 @@ var nameRE = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 // cannot change the path of an API request.
 func validName(s string) bool { return nameRE.MatchString(s) && s != "." && s != ".." }
 
-// New returns a session for the repository in o. It sends nothing. Close it
-// after the last call.
+// New returns a session for the repository in o. It sends nothing. Close the
+// session after the last call.
 func New(o Options) (*Session, error) {
 	if !validName(o.Owner) || !validName(o.Repo) {
 		return nil, fmt.Errorf("open GitHub session: invalid repository %q: want OWNER/REPO", o.Owner+"/"+o.Repo)
@@ -191,7 +191,7 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 }
 
 // errRedirect means that a redirect was not followed: the request had no
-// effect, and a repeated request will have none either.
+// effect, and repeating it would not help.
 var errRedirect = errors.New("refused redirect")
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

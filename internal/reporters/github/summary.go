@@ -16,9 +16,9 @@ const truncatedSummary = "> **Truncated**: a job summary holds 1 MiB.\n\n"
 
 // AppendSummary appends Markdown to the job summary, the file named by
 // GITHUB_STEP_SUMMARY. Markdown that does not fit is truncated at the end of a
-// line. It then begins with a notice, because a notice at the end could be
-// inside an open block. If the file is full, it is not changed and the error is
-// ErrTooLong. No permission is needed.
+// line. Truncated Markdown begins with a notice, because a notice at the end
+// could be inside an open block. If the file is full, it is not changed and the
+// error is ErrTooLong. No permission is needed.
 func AppendSummary(path string, md []byte) error {
 	if path == "" {
 		return errors.New("append to job summary: GITHUB_STEP_SUMMARY is not set")

@@ -173,7 +173,8 @@ type repository struct {
 	Owner         struct{ Login string }
 }
 
-// same reports whether a and b are the same repository. A deleted fork is nil.
+// same reports whether a and b are the same repository. The repository of a
+// deleted fork is nil.
 func same(a, b *repository) bool {
 	if a == nil || b == nil {
 		return false
