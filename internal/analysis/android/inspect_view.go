@@ -236,18 +236,18 @@ func (i *Inspector) toast(o heap.Object) (shown, over bool) {
 	return known && knowsView && !noManager, noView
 }
 
-// resourceNames holds the names of an app's IDs, which LeakCanary saves before
-// a dump (AndroidResourceIdNames.kt).
+// resourceNames holds the names of an app's resource IDs, which LeakCanary
+// saves before a dump (AndroidResourceIdNames.kt).
 type resourceNames struct {
 	ids   []int32
 	names heap.Object
 }
 
-// mostResources is the maximum number of names that are read.
+// mostResources is the maximum number of resource names that are read.
 const mostResources = largestArray / 8
 
-// resourceName returns the name of an ID; there reports whether the dump
-// contains any names of IDs.
+// resourceName returns the name of a resource ID; there reports whether the
+// dump contains any resource names.
 func (i *Inspector) resourceName(id int64) (name string, found, there bool) {
 	if i.resources == nil {
 		i.resources = &resourceNames{names: noArray}

@@ -15,23 +15,23 @@ import (
 type InspectorOptions struct {
 	// Shark214 selects the rules of Shark 2.14, for comparisons with it.
 	Shark214 bool
-	// Outbound, if set, determines which fields hold contexts. It must stay
-	// open as long as the Inspector. If it is nil, no object has labels about
-	// its contexts.
+	// Outbound, if set, is used to find the fields that hold contexts. It must
+	// stay open as long as the Inspector. If it is nil, no object has labels
+	// about its contexts.
 	Outbound *heap.Outbound
-	// ThreadNames, if set, holds the names of threads that are already known. A
-	// dump of a JVM is then not read for them.
+	// ThreadNames, if set, maps threads to their names; in a dump of a JVM, the
+	// threads are then not read.
 	ThreadNames map[heap.Object]string
 	// Redactor redacts the app's strings; if it is nil, they are not redacted.
 	Redactor *Redactor
 }
 
-// Inspector determines for single objects whether they are needed or leak, by
-// the rules and in the words of LeakCanary's Shark 3 (ObjectInspectors.kt,
-// AndroidObjectInspectors.kt). If a dump lacks a field, what depends on it is
-// unknown. An Inspector is not safe for concurrent use.
+// Inspector determines whether an object is needed or leaks. It follows the
+// rules and the wording of LeakCanary's Shark 3 (ObjectInspectors.kt,
+// AndroidObjectInspectors.kt). If a dump lacks a field, everything that depends
+// on the field is unknown. An Inspector is not safe for concurrent use.
 //
-// The rules of Shark 3, those here and those of Shark 2.14 differ in:
+// The rules of Shark 3, of this package and of Shark 2.14 differ as follows:
 //
 //	object                   Shark 3                        here                                Shark 2.14
 //	androidx Fragment        AndroidXFragmentLifecycle.kt   as Shark 3                          only DESTROYED leaks
@@ -65,7 +65,7 @@ type Inspector struct {
 	rules    []rule
 	outbound *heap.Outbound
 	old      bool
-	// android reports whether the rules of Android apply.
+	// android reports whether the rules for Android apply.
 	android bool
 	// located locates all objects of an Android dump; kept holds the relevant
 	// objects of a dump of a JVM.
@@ -88,23 +88,22 @@ type Inspector struct {
 	components map[heap.Object]heap.Object
 	globals    map[heap.Object]bool
 	resources  *resourceNames
-	// names holds the names of threads that are already known.
+	// names is ThreadNames of the InspectorOptions.
 	names map[heap.Object]string
 	hide  *Redactor
-	// valued holds the threads with a value of each thread local variable; it
-	// is computed on demand.
+	// valued maps each thread local variable to the threads that have a value
+	// of the variable; it is computed on demand.
 	valued map[heap.Object][]heap.Object
-	// placed maps threads to their names, for threads that are referenced from
-	// a field that holds a thread of a known name; it is computed on demand.
+	// placed is the result of the method place, which is called on demand.
 	placed map[heap.Object]string
 	// numbers caches the fields requested through Number.
 	numbers map[trace.Member]*heap.Field
 }
 
 // NewInspector prepares an inspector for the objects of a graph. It reads the
-// file once, or, for a JVM's dump, a few parts of it. The error is from ctx,
-// from the file, or about memory. The caller must call Close before the graph
-// is closed.
+// file once, or, for a JVM's dump, a few parts of it. An error means that ctx
+// is done, that the file cannot be read, or that the memory does not suffice.
+// The caller must call Close before the graph is closed.
 func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Inspector, error) {
 	i := &Inspector{
 		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, hide: o.Redactor,
@@ -180,8 +179,8 @@ func (r *report) leaking(format string, args ...any)    { remark(&r.Leaking, for
 func (r *report) notLeaking(format string, args ...any) { remark(&r.NotLeaking, format, args) }
 func (r *report) label(format string, args ...any)      { remark(&r.Labels, format, args) }
 
-// remark adds a remark unless it was added before. Names in the remark are
-// those in the dump.
+// remark adds a remark unless it was added before. It makes the remark
+// printable, because names from the dump may contain any characters.
 func remark(list *[]string, format string, args []any) {
 	if len(*list) == mostRemarks {
 		return

@@ -21,10 +21,10 @@ const (
 // matchersOf returns two kinds of references: those through which the platform,
 // its manufacturers and a few libraries are known to leak, and those that never
 // explain what holds an object. The result contains the references of an
-// edition that apply to a build, in Shark's order: if two have the same
-// pattern, the later one counts. If the build is unknown, the result contains
-// the references that apply to every build. Conditions are shared and must not
-// be changed.
+// edition that apply to a build, in Shark's order: if two references have the
+// same pattern, the later one applies. If the build is unknown, the result
+// contains the references that apply to every build. Conditions are shared and
+// must not be changed.
 func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
 }
@@ -62,8 +62,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// inAOSP lists patterns of manufacturers' leaks that also exist in AOSP at the
-// given API level: at that level, the field does not identify the manufacturer.
+// inAOSP lists patterns of manufacturers' leaks whose fields also exist in
+// AOSP, and therefore do not identify the manufacturer.
 var inAOSP = map[trace.Pattern]bool{
 	// The WebView of Android 4.4 (AwResource.java).
 	staticField("com.android.org.chromium.android_webview.AwResource", "sResources"): true,
@@ -99,7 +99,7 @@ var changes214 = map[trace.Pattern]*trace.Matcher{
 	// The field is static, but an instance pattern does not match a static
 	// field.
 	staticField(connectivityManager, "sInstance"): was(instanceField(connectivityManager, "sInstance"), until(23)),
-	// Without its package, this is not the name of a class.
+	// Shark's pattern lacks the package and therefore matches no class.
 	instanceField(connectivityManager+"$CallbackHandler",
 		"this$0"): was(instanceField("ConnectivityManager$CallbackHandler", "this$0"), at(33)),
 	// Shark creates these matchers but does not add them to the list:
@@ -114,7 +114,8 @@ var changes214 = map[trace.Pattern]*trace.Matcher{
 	jniGlobal(dreamServiceStub):   nil,
 }
 
-// sharkFile names the enum entries of Shark that serve as a source themselves.
+// sharkFile is the start of Source if the only source of a matcher is an enum
+// entry of Shark.
 const sharkFile = "LeakCanary AndroidReferenceMatchers.kt "
 
 // The following functions are used in the tables to define matchers.
@@ -155,8 +156,8 @@ func at(sdk int) trace.Condition { return between(sdk, sdk) }
 
 func from(sdk int) trace.Condition { return trace.Condition{MinSDK: sdk} }
 
-// until restricts builds to those up to an API level. It begins with level 1,
-// because 0 is an unknown level, not an old one.
+// until restricts builds to those up to an API level. The range begins with
+// level 1, because 0 means that the level is unknown.
 func until(sdk int) trace.Condition { return between(1, sdk) }
 
 // by restricts builds to manufacturers, as in android.os.Build.MANUFACTURER.

@@ -15,9 +15,9 @@ const (
 // MainThread is the name of the thread that runs a program's main method.
 const MainThread = mainThread
 
-// NeverFollowed reports whether the references of a pattern must never be
-// followed: references that do not keep their target alive, and references that
-// LeakCanary and the finalizer watchdog hold.
+// NeverFollowed reports whether references that match a pattern must never be
+// followed, because they do not keep their target alive, or because LeakCanary
+// or the finalizer watchdog holds them.
 func NeverFollowed(p trace.Pattern) bool {
 	switch p.Kind {
 	case trace.JavaLocal:

@@ -31,13 +31,13 @@ type Metadata struct {
 	Bound   string `json:"bound_process,omitempty"`
 	Package string `json:"package,omitempty"`
 	// TargetSDK is the target API level of the application. Debuggable and
-	// LargeHeap are its flags (AOSP ApplicationInfo.java); a large heap has a
-	// higher limit.
+	// LargeHeap are flags of the application (AOSP ApplicationInfo.java); a
+	// large heap has a higher limit.
 	TargetSDK  int64 `json:"target_sdk,omitempty"`
 	Debuggable bool  `json:"debuggable,omitempty"`
 	LargeHeap  bool  `json:"large_heap,omitempty"`
-	// LeakCanary reports whether LeakCanary was in the process. Its version is
-	// set if it is known.
+	// LeakCanary reports whether LeakCanary was in the process.
+	// LeakCanaryVersion is set if the version is known.
 	LeakCanary        bool   `json:"leakcanary"`
 	LeakCanaryVersion string `json:"leakcanary_version,omitempty"`
 	// Screen is nil if no display was found.
@@ -188,7 +188,7 @@ func (m *metadataTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// display keeps the largest display that any resources describe.
+// display records a display if it is larger than the displays before.
 func (m *metadataTopic) display(r *heap.Record) {
 	width, _ := r.IntOf(m.width)
 	height, _ := r.IntOf(m.height)

@@ -8,9 +8,9 @@ import (
 )
 
 // Owner describes what keeps an object alive: the nearest of its dominators
-// that is not in java.* or android.graphics. For a bitmap, it is therefore a
-// view, a cache or an activity instead of a map's node. If all dominators are
-// in these packages, it is the nearest dominator.
+// that is not in java.* or android.graphics. The owner of a bitmap is therefore
+// a view, a cache or an activity instead of a map's node. If all dominators are
+// in these packages, the owner is the nearest dominator.
 type Owner struct {
 	Object hprof.ID `json:"object"`
 	// Class is the class of the owner, or, if the owner is itself a class, the

@@ -27,7 +27,8 @@ type topic interface {
 	finish(p *plan)
 }
 
-// request is a request for the record of an object.
+// request identifies an object whose record a topic needs; tag and number are
+// passed to the topic's visit method.
 type request struct {
 	object heap.Object
 	number uint32
@@ -45,7 +46,7 @@ type plan struct {
 	// requests for the next level.
 	current  uint8
 	requests []request
-	// metadata and threads are used by topics that depend on them.
+	// metadata and threads are topics whose results other topics use.
 	metadata *metadataTopic
 	threads  *threadsTopic
 }
@@ -98,7 +99,7 @@ func (p *plan) run(ctx context.Context) error {
 	return nil
 }
 
-// level reads the current requests.
+// level reads the requested records and passes them to the topics.
 func (p *plan) level(ctx context.Context) error {
 	a := newAgenda(p.requests, p.graph.Objects)
 	p.requests = nil

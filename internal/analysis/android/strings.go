@@ -23,14 +23,14 @@ type Strings struct {
 	// of Strings without contents, or with contents that could not be compared.
 	Distinct    int64 `json:"distinct,omitempty"`
 	WithoutText int64 `json:"without_text,omitempty"`
-	// WastedBytes is the size of all Strings with repeated contents, except one
-	// String of each.
+	// WastedBytes is the number of bytes that would be saved if only one String
+	// had each of the contents.
 	WastedBytes int64 `json:"wasted_bytes,omitempty"`
-	// Repeated lists the contents with the most Strings; Wasteful lists the
-	// contents that waste the most bytes.
+	// Repeated lists the contents that the most Strings have; Wasteful lists
+	// the contents that waste the most bytes.
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
-	// Omitted is the number of unlisted contents that several Strings have.
+	// Omitted is the number of repeated contents that are not listed.
 	Omitted  int64   `json:"omitted,omitempty"`
 	Warnings []error `json:"-"`
 }
@@ -61,7 +61,7 @@ const (
 	eager = 8
 )
 
-// entry is one String. It takes 24 bytes.
+// entry describes one String that is compared. It takes 24 bytes.
 type entry struct {
 	array  heap.Object
 	object heap.Object
@@ -95,7 +95,8 @@ type stringsTopic struct {
 	seed  maphash.Seed
 	level int
 	// budget is the number of bytes that may still be compared; unread is the
-	// number of Strings that were not read because they exceeded it.
+	// number of Strings that were not compared because they would have exceeded
+	// the budget or mostOpen.
 	budget, unread int64
 	// open holds the strings that continue in the next piece of their array.
 	open map[uint32]*maphash.Hash
@@ -128,8 +129,8 @@ func newStringsTopic(o Options) *stringsTopic {
 }
 
 func (t *stringsTopic) families() []*heap.Family {
-	// One String more than may be compared is listed, to detect whether there
-	// are too many.
+	// The limit is higher by one than the number of Strings that may be
+	// compared, to detect whether there are more.
 	t.family = heap.Family{Class: "java.lang.String", Limit: t.most + 1}
 	return []*heap.Family{&t.family}
 }
@@ -196,7 +197,7 @@ func (t *stringsTopic) typed(h uint64, kind hprof.Type, n int) uint64 {
 	return max(h, 1)
 }
 
-// piece adds the parts of strings that are in a piece of an array. number is
+// piece hashes the parts of strings that are in a piece of an array. number is
 // the index in order of the array's first entry.
 func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
@@ -219,8 +220,8 @@ func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	}
 }
 
-// begins adds a string that begins in a piece of its array; end is the index of
-// the first element after the piece.
+// begins hashes the first part of a string that begins in a piece of its array;
+// end is the index of the first element after the piece.
 func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
 	e := &t.entries[number]
 	first, count, size := uint64(e.first), uint64(r.Count), uint64(r.Type.Size(8))
@@ -257,8 +258,8 @@ func (t *stringsTopic) afford(n int) bool {
 	return true
 }
 
-// goOn continues the strings that began in an earlier piece of the array: it
-// adds the parts of them that are in this piece.
+// goOn continues to hash the strings that began in an earlier piece of the
+// array.
 func (t *stringsTopic) goOn(r *heap.Record) {
 	size := uint64(r.Type.Size(8))
 	end := uint64(r.First) + uint64(len(r.Body))/size

@@ -30,10 +30,10 @@ type span struct {
 // noArray means that there is no array. All object numbers are smaller.
 const noArray = ^heap.Object(0)
 
-// layout reads java.lang.String in the form of each runtime: value, offset and
-// count (Dalvik, JDK 6), only value (JDK 7), value and coder (JDK 9), or count
-// and the value that ART generates for dumps, a byte[] of ASCII or a char[]
-// (runtime/hprof/hprof.cc).
+// layout reads java.lang.String in the form of each runtime. The fields are
+// value, offset and count (Dalvik, JDK 6), value (JDK 7), value and coder (JDK
+// 9), or value and count (ART, which generates value for dumps, as a byte[] of
+// ASCII or a char[]: runtime/hprof/hprof.cc).
 type layout struct {
 	graph                       *heap.Graph
 	value, offset, count, coder *heap.Field
@@ -46,8 +46,9 @@ func newLayout(g *heap.Graph) *layout {
 	}
 }
 
-// span finds the characters of a String. known is false if there are none:
-// value is null, or is not in the dump. An empty String may have no characters.
+// span finds the characters of a String. known is false if there are none,
+// because value is null or is not in the dump. An empty String may have no
+// characters.
 func (l *layout) span(r *heap.Record) (s span, known bool) {
 	s.length = 1<<32 - 1
 	if l.offset.Declared() {
@@ -155,7 +156,7 @@ func (t *texts) visit(p *plan, r *heap.Record, tag uint8, number uint32) {
 	x.take(r)
 }
 
-// take adds the characters that are in a piece of an array.
+// take appends the characters that are in a piece of the array to units.
 func (x *characters) take(r *heap.Record) {
 	size := r.Type.Size(8)
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {

@@ -21,9 +21,9 @@ const (
 	threadAbove = 3
 )
 
-// inspectThreadLocal labels an entry with the thread local variable whose value
-// it holds, named by the static field that holds the variable, and with the
-// threads that have a value on the path to the target.
+// inspectThreadLocal labels an entry with the static field that holds the
+// entry's thread local variable, and with the threads that are known to have a
+// value of the variable.
 func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
 	if i.outbound == nil {
 		return
@@ -94,7 +94,8 @@ func (i *Inspector) threadsWith(variable heap.Object) string {
 }
 
 // findValues finds the threads of all entries whose references are known. An
-// entry is held only by the map of a thread, and the map only by the thread.
+// entry is held only by the map of a thread, and the map is held only by the
+// thread.
 func (i *Inspector) findValues() {
 	i.valued = map[heap.Object][]heap.Object{}
 	for _, entry := range i.graph.InstancesOf(threadLocalEntry) {

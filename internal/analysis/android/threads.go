@@ -24,7 +24,8 @@ type Threads struct {
 	Warnings []error `json:"-"`
 }
 
-// Thread is one thread. Values that the dump does not contain are absent.
+// Thread describes one running thread. Values that the dump does not contain
+// are absent.
 type Thread struct {
 	Name   string   `json:"name"`
 	Object hprof.ID `json:"object"`
@@ -41,7 +42,8 @@ type Thread struct {
 	// RetainedBytes is the retained size of the Thread object, Java and native
 	// bytes.
 	RetainedBytes int64 `json:"retained_bytes"`
-	// Locals are the objects that its frames and native code hold.
+	// Locals describes the objects that the thread's frames and native code
+	// hold.
 	Locals ThreadLocals `json:"locals"`
 }
 
@@ -57,7 +59,7 @@ type ThreadLocals struct {
 	Largest *LargestLocal `json:"largest,omitempty"`
 }
 
-// LargestLocal is the object that retains the most bytes.
+// LargestLocal describes the local that retains the most bytes.
 type LargestLocal struct {
 	Object        hprof.ID `json:"object"`
 	Class         string   `json:"class"`
@@ -172,8 +174,8 @@ func (t *threadsTopic) visit(p *plan, r *heap.Record, tag uint8, number uint32) 
 		}
 	}
 	x.set(r, f.daemon, f.priority)
-	// The fields have been in this class since JDK 19
-	// (java.lang.Thread.FieldHolder).
+	// Since JDK 19, the fields daemon and priority are in
+	// java.lang.Thread.FieldHolder.
 	if o, ok := r.RefOf(f.holder); ok {
 		p.ask(o, askHolder, int(number))
 	}

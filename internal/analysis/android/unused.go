@@ -10,8 +10,8 @@ type UnusedSlots struct {
 	// with an array of their own.
 	Collections int64 `json:"collections"`
 	// Empty is the number of collections without elements, and Sparse is the
-	// number of those that are at most a quarter full. The bytes are those of
-	// unused slots.
+	// number of other collections that are at most a quarter full. EmptyBytes
+	// and SparseBytes are the sizes of the unused slots.
 	Empty       int64 `json:"empty"`
 	EmptyBytes  int64 `json:"empty_bytes"`
 	Sparse      int64 `json:"sparse"`
@@ -22,8 +22,8 @@ type UnusedSlots struct {
 }
 
 // sparse determines which collections are sparse: those that use at most
-// 1/sparse of their slots. This is half of the share that a HashMap uses right
-// after it has grown.
+// 1/sparse of their slots. Right after a HashMap has grown, it uses three
+// eighths of its slots.
 const sparse = 4
 
 // unusedTopic reads UnusedSlots.

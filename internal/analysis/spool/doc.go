@@ -15,6 +15,6 @@
 // be unpacked; in the latter case, the File reports where and why the data end.
 //
 // Inputs that are commonly passed by mistake are refused: archives, programs,
-// web pages, the error message of a command. The package does not interpret
+// web pages and error messages of commands. The package does not interpret
 // dumps, and unpacks only one level of packing.
 package spool

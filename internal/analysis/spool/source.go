@@ -40,7 +40,7 @@ var (
 	errDict = errors.New("it was packed with a dictionary; unpack it first, with zstd -d -D DICTIONARY")
 )
 
-// source is the input as a decoder reads it. It records the errors of the input
+// source reads the input for a decoder. It records the errors of the input
 // other than io.EOF, so they can be distinguished from errors in its content.
 type source struct {
 	r io.Reader
@@ -89,8 +89,8 @@ func unpacked(in *bufio.Reader, f Format) (r io.Reader, end func(), err error) {
 	case Gzip:
 		return &members{in: in}, func() {}, nil
 	case Zstd:
-		// A concurrency of one means that the decoder has no goroutine of its
-		// own; the other core is used for writing its output.
+		// With a concurrency of one, the decoder starts no goroutines; another
+		// goroutine already writes its output.
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
@@ -143,7 +143,7 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// next begins a member, or returns io.EOF.
+// next opens the next member, or returns io.EOF if there is none.
 func (m *members) next() error {
 	head, err := m.in.Peek(1)
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 	// its unpacked size is estimated.
 	certain = 2 << 20
 
-	// grace is the time, by the real clock, within which a Read ends after its
-	// file was closed.
+	// grace is the real time that a Read may take to return after its file was
+	// closed.
 	grace = time.Second
 
 	tempPattern = "leakgate-spool-*"
@@ -105,8 +105,8 @@ func (u *unpacking) run() {
 	u.at = u.src.read.Load() - int64(in.Buffered())
 }
 
-// wait waits until run has returned, unless the input is a device that cannot
-// be stopped.
+// wait waits until run has returned, but no longer than grace: a Read of some
+// devices cannot be stopped.
 func (u *unpacking) wait() {
 	deadline := time.After(grace)
 	for {

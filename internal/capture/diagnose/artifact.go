@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// notAllowed is an error that means that the device does not allow something,
-// as opposed to a failure.
+// notAllowed is the error for something that the device does not allow, as
+// opposed to something that failed.
 type notAllowed struct{ reason string }
 
 func (e notAllowed) Error() string { return e.reason }
@@ -33,8 +33,8 @@ type artifact struct {
 	held *bytes.Buffer
 }
 
-// hold buffers writes in memory until replace is called. If only part of the
-// output is to be kept, a killed run then leaves nothing else on the disk.
+// hold buffers writes in memory until replace is called. Output that is not to
+// be kept then never reaches the disk, even if the run is killed.
 func (a *artifact) hold() { a.held = &bytes.Buffer{} }
 
 // replace discards the buffered writes and writes the given output to the file
@@ -45,8 +45,8 @@ func (a *artifact) replace(text []byte) error {
 	return err
 }
 
-// newArtifact creates the file for an artifact with the given name. Only its
-// owner may read it: dumps contain personal data.
+// newArtifact creates the file for an artifact with the given name. Only the
+// owner of the file may read it, because dumps contain personal data.
 func newArtifact(dir, name string, most int64) (*artifact, error) {
 	f, err := os.CreateTemp(dir, "."+name+".part-*")
 	if err != nil {
@@ -55,8 +55,8 @@ func newArtifact(dir, name string, most int64) (*artifact, error) {
 	return &artifact{file: f, max: most}, nil
 }
 
-// hostError returns an error that says so if the host's disk is full, and any
-// other error of the disk unchanged.
+// hostError adds "the host's disk is full" to an error with this cause, and
+// returns any other error unchanged.
 func hostError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the host's disk is full: %w", err)

@@ -28,14 +28,14 @@ const (
 
 // CollectGarbage forces a garbage collection in processes, all in one round
 // trip, and returns the device's clock after the last one. SIGUSR1 makes the
-// runtime collect, on every release from the first Dalvik to the current ART,
-// without clearing soft references; since Android 8 it also saves profiles
-// (art/runtime/signal_catcher.cc, HandleSigUsr1: "SIGUSR1 forcing GC (no HPROF)
-// and profile save"). The signal kills any other program. It is therefore sent
-// by the same command line that checks three conditions: the process is the
-// expected life (start time), it is a child of a zygote, and it blocks or
-// catches the signal. CollectGarbage returns an error if the device did not
-// respond.
+// runtime collect garbage, on every release from the first Dalvik to the
+// current ART, without clearing soft references; since Android 8 it also saves
+// profiles (art/runtime/signal_catcher.cc, HandleSigUsr1: "SIGUSR1 forcing GC
+// (no HPROF) and profile save"). The signal kills any other program. It is
+// therefore sent by the same command line that checks three conditions: the
+// process is the expected life (start time), it is a child of a zygote, and it
+// blocks or catches the signal. CollectGarbage returns an error if the device
+// did not respond.
 func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target,
 	deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
 	m := shell.NewMarker()
@@ -70,9 +70,9 @@ func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []ca
 
 func collectLabel(i int) string { return fmt.Sprintf("gc%d", i) }
 
-// collectPrefix returns the prefix for sending the signal: none if the shell is
-// root; otherwise the prefix with which the process is read, if any; otherwise
-// run-as, which the package must allow (debuggable).
+// collectPrefix returns the prefix for sending the signal. A root shell needs
+// none. Any other shell uses the prefix with which the process is read or, if
+// that is empty, run-as, which requires a debuggable package.
 func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused string) {
 	switch {
 	case uid == 0:

@@ -41,7 +41,7 @@ type StepOutcome struct {
 	// File is the artifact's name in the folder, or empty; Bytes is its size.
 	File  string
 	Bytes int64
-	// Command is the command line that produced it.
+	// Command is the command line that produced the artifact.
 	Command string
 	// Note describes what the method loses, or what was collected in place of
 	// the artifact.
@@ -55,7 +55,7 @@ type StepOutcome struct {
 	Took time.Duration
 }
 
-// Request is one diagnosis of one process.
+// Request specifies the diagnosis of one process.
 type Request struct {
 	Process capture.Process
 	Recipe  Recipe
@@ -158,9 +158,9 @@ func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Re
 // checkTimeout is the maximum real time for identifying the process with a pid.
 const checkTimeout = 5 * time.Second
 
-// check compares the process with the requested one, and remembers the result:
-// if the process has ended, the artifact in progress is lost too. If the device
-// does not respond, check tries once more.
+// check compares the process that has the pid with the requested process, and
+// records the result. If the requested process has ended, the artifact in
+// progress is lost too. If the device does not respond, check tries once more.
 func (d *diagnosing) check(ctx context.Context, words string) {
 	for range 2 {
 		err := d.identify(ctx)
@@ -182,8 +182,8 @@ func (d *diagnosing) check(ctx context.Context, words string) {
 	}
 }
 
-// identify reads once which process the pid belongs to, and the device's
-// clocks.
+// identify checks once whether the pid belongs to the requested process, and
+// reads the device's clocks.
 func (d *diagnosing) identify(ctx context.Context) error {
 	p, m := d.req.Process, shell.NewMarker()
 	a, err := shell.Ask(ctx, d.dev, checkTimeout,
@@ -211,8 +211,8 @@ func statCommand(p capture.Process) string {
 // errOther is ErrGone for a pid that now belongs to another process.
 var errOther = fmt.Errorf("%w", capture.ErrGone)
 
-// identity returns nil if a stat line belongs to the process, otherwise
-// ErrGone.
+// identity returns nil if a stat line belongs to the process, ErrGone if it
+// does not, or ErrDevice if it has no start time.
 func identity(p capture.Process, text []byte) error {
 	stat, err := procfs.ParseStat(text)
 	switch {
@@ -470,7 +470,8 @@ func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error
 }
 
 // stream writes the output of a command to an artifact. The first error is the
-// reason why the output is not the artifact; the second is a connection error.
+// reason why the output is not the artifact; the second means that the output
+// was not received or not stored completely.
 func (d *diagnosing) stream(ctx context.Context, w Method, command string, a *artifact) (refused, err error) {
 	m, limit := shell.NewMarker(), d.scaled(w.Limit)
 	var errs head
@@ -497,7 +498,8 @@ func (d *diagnosing) stream(ctx context.Context, w Method, command string, a *ar
 // head is a writer that keeps the beginning of its input.
 type head struct{ bytes.Buffer }
 
-// maxHead is long enough for an error message.
+// maxHead is the number of bytes that head keeps, which is enough for an error
+// message.
 const maxHead = 16 << 10
 
 func (h *head) Write(p []byte) (int, error) {

@@ -121,7 +121,7 @@ func (w *headWindow) begin() (int64, error) {
 	case string(short) != magicOfDump[:len(short)] || end < 0 && int64(len(text)) == most:
 		return 0, fmt.Errorf("not a heap dump: it begins with %q", shell.Clip(string(text)))
 	}
-	// After the version come a NUL, the size of ids and the time.
+	// The version is followed by a NUL, the size of IDs and the time.
 	at := int64(end) + 1 + 4 + 8
 	if end < 0 || at > w.size {
 		return 0, truncatedDump{w.size, w.size}

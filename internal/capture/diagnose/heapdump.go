@@ -182,8 +182,8 @@ func (h *heapDump) command() string {
 }
 
 // dump runs am dumpheap until the dump is written. The process is stopped
-// during the dump. Meanwhile the process is polled, because am waits forever if
-// it has died.
+// during the dump. The process is polled while am runs, because am waits
+// forever if the process has died.
 func (h *heapDump) dump(ctx context.Context) error {
 	h.result.command = h.command()
 	if h.req.Paused != nil {
@@ -203,7 +203,7 @@ func (h *heapDump) dump(ctx context.Context) error {
 	return err
 }
 
-// ended is the result of a command that has ended.
+// ended holds the output and the error of a command that has ended.
 type ended struct {
 	output shell.Output
 	err    error
@@ -217,7 +217,7 @@ func (h *heapDump) run(ctx context.Context) error {
 		a, err := shell.Ask(ctx, h.dev, h.method.Limit+slack, h.result.command+" </dev/null 2>&1"+closing(m))
 		done <- ended{a, err}
 	}()
-	// However this function returns, it ends the command first.
+	// The command is always ended before this function returns.
 	finished := false
 	defer func() {
 		cancel()
@@ -256,8 +256,8 @@ func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error 
 	}
 	n, exit, whole := closed(m, e.output.Stdout)
 	if !whole {
-		// The exit code is unreliable here: whether the dump is complete is
-		// decided by the file.
+		// Without the marker, the exit code is unreliable; only the file shows
+		// whether the dump is complete.
 		return nil
 	}
 	text := e.output.Stdout[:n]

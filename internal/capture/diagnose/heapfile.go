@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// maxSilent is the number of consecutive polls that a busy device may leave
-// unanswered.
+// maxSilent is the number of consecutive unanswered polls after which the dump
+// fails.
 const maxSilent = 3
 
 // poll checks the process, the file and the disk, in one round trip. An error
@@ -140,7 +140,8 @@ func (h *heapDump) fetch(ctx context.Context, file string) error {
 	}
 }
 
-// grows waits for a dump to grow, and then for its size to stay the same.
+// grows waits for a dump to grow, and then for its size to stay the same. It
+// reports whether both happened.
 func (h *heapDump) grows(ctx context.Context, size int64) bool {
 	for range emptyPolls {
 		if h.wait(ctx, h.interval()) != nil || h.poll(ctx) != nil {
@@ -158,8 +159,8 @@ func (h *heapDump) empty() error {
 }
 
 // pull copies the file and keeps it if it is complete. early reports whether
-// the copy contains everything that the device has written so far, but more may
-// follow.
+// the copy is incomplete because the device may not have finished writing the
+// dump.
 func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error) {
 	a, early, err := h.receive(ctx, file)
 	if err != nil {
@@ -271,8 +272,8 @@ func (h *heapDump) remove(ctx context.Context) {
 			return
 		}
 	}
-	// This reason comes first, because the last ones are dropped if there are
-	// too many.
+	// This reason comes first, because the last reasons are dropped if there
+	// are too many.
 	h.result.reasons = slices.Insert(h.result.reasons, 0,
 		fmt.Sprintf("%s may be left on the device (the next start retries; "+
 			"`adb shell rm -rf %[1]s` removes it now): %v",

@@ -13,8 +13,8 @@ import (
 
 const garbage = "the dump includes garbage"
 
-// collect triggers a GC by a signal, for releases whose am cannot do so, and
-// waits for its completion.
+// collect triggers a GC with a signal, for releases whose am cannot trigger
+// one, and gives the process time to complete the GC.
 func (h *heapDump) collect(ctx context.Context, status []byte) error {
 	why := h.signal(ctx, status)
 	if ctx.Err() != nil {
@@ -31,7 +31,7 @@ func (h *heapDump) collect(ctx context.Context, status []byte) error {
 // sigUSR1 is the signal that triggers a GC of ART and Dalvik.
 const sigUSR1 = 10
 
-// signal sends the GC signal as the first user that may send it.
+// signal sends the GC signal as root or, if that is not possible, as the app.
 func (h *heapDump) signal(ctx context.Context, status []byte) error {
 	// The signal kills a process that does not handle it.
 	if !handles(status, sigUSR1) {

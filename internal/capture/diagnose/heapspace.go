@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// checkSpace checks the free space on the device's disk, and that the name of
-// the file is unused. It returns the process's status.
+// checkSpace checks the free space on the device's disk, and removes any file
+// that has the name of the dump. It returns the contents of /proc/PID/status.
 func (h *heapDump) checkSpace(ctx context.Context) (status []byte, err error) {
 	m, p := shell.NewMarker(), h.req.Process
 	a, err := shell.Ask(ctx, h.dev, h.scaled(quickLimit), m.Join([]shell.Part{
@@ -54,8 +54,8 @@ func (h *heapDump) seeFree(df []byte) {
 }
 
 // bound returns an upper bound for the size of a process's Java heap, in bytes:
-// its anonymous memory. Kernels before 4.5 report only the resident memory as a
-// whole.
+// the anonymous memory of the process. Kernels before 4.5 report only the
+// resident memory as a whole.
 func bound(status []byte) int64 {
 	s, err := procfs.ParseStatus(status)
 	if err != nil {

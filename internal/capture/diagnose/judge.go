@@ -48,7 +48,7 @@ func refuses(e dumpsys.DeviceError) bool {
 		return true
 	case dumpsys.NoService:
 		// The services meminfo and activity exist whenever system_server runs,
-		// so this is not permanent.
+		// so their absence is not permanent.
 		return !strings.HasSuffix(e.Text, " meminfo") && !strings.HasSuffix(e.Text, " activity")
 	}
 	return false

@@ -15,8 +15,9 @@ import (
 // value is true if the word is replaced by a string from the device.
 var placeholders = map[string]bool{"pid": false, "user": false, "process": true, "package": true}
 
-// fill substitutes the values of a process into a command line that passed
-// checkLine, or that is defined in this package.
+// fill replaces the placeholders in a command line with the values of a
+// process. The command line must have passed checkLine, or be defined in this
+// package.
 func fill(command string, p capture.Process, facts capture.Facts) string {
 	return strings.NewReplacer(
 		"{{", "{",
@@ -29,9 +30,9 @@ func fill(command string, p capture.Process, facts capture.Facts) string {
 }
 
 // checkLine rejects a line in which a substituted value could be more than one
-// word: a value with its own quotes inside other quotes is no longer quoted. It
-// implements the part of the shell's quoting rules that it can decide with
-// certainty, and rejects the rest.
+// word, because a value that has its own quotes is no longer quoted inside
+// other quotes. It implements the part of the shell's quoting rules that it can
+// decide with certainty, and rejects the rest.
 func checkLine(line string) error {
 	if strings.TrimSpace(line) == "" {
 		return errors.New("the command is empty")

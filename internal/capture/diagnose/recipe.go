@@ -11,7 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// Recipe is what to collect from a process to answer one question, in order.
+// Recipe lists what to collect from a process, in order, to answer one
+// question.
 type Recipe struct {
 	// Name is java, native, gpu, thread, unknown, snapshot or dump.
 	Name  string
@@ -312,8 +313,8 @@ func procStep(file, proves string, accept func([]byte) error) Step {
 }
 
 // lighten removes the methods that return a different kind of output, which
-// could not be compared with later output, and limits the time and size of the
-// other methods.
+// could not be compared with later output, and limits the size of the artifacts
+// of the other methods.
 func (r *Recipe) lighten() {
 	for i := range r.Steps {
 		s := &r.Steps[i]

@@ -16,8 +16,8 @@ import (
 // rights holds the other users that the shell may become to read one process.
 type rights struct {
 	asked bool
-	// root and app are the prefixes for these users; if a prefix is missing,
-	// the error is the reason.
+	// root and app are the prefixes with which commands run as root and as the
+	// app; rootErr and appErr explain why a prefix is missing.
 	root, app       shell.Prefix
 	rootErr, appErr error
 }
@@ -53,7 +53,7 @@ func newRights(facts capture.Facts, r Request) rights {
 	return out
 }
 
-// hint returns the user with which the fast channel reads the process.
+// hint returns the user as which the fast channel reads the process.
 func hint(l capture.Level) As {
 	switch {
 	case l.Prefix.IsSU():
@@ -64,8 +64,8 @@ func hint(l capture.Level) As {
 	return AsShell
 }
 
-// rightsTimeout is the maximum real time of the call: su may wait for the user
-// to confirm it.
+// rightsTimeout is the maximum real time for trying the users: su may wait for
+// confirmation on the screen.
 const rightsTimeout = 3 * time.Second
 
 // prefix returns the prefix with which a command runs as this user. The first

@@ -19,8 +19,8 @@ const (
 	// sweepTimeout is the maximum real time of the search for leftovers on the
 	// device.
 	sweepTimeout = 10 * time.Second
-	// oldDump is the device time after which a dump can no longer be in use for
-	// writing or pulling: twice the time limit, plus the slowest pull. The
+	// oldDump is the device time after which a dump is certainly no longer
+	// being written or pulled: twice the time limit, plus the slowest pull. The
 	// additional hour allows for a change to daylight saving time.
 	oldDump = 2*heapLimit + pullStart + MaxHeap/pullRate*time.Second + time.Hour
 	// maxOthers is the maximum number of dumps of other owners that one sweep
@@ -28,10 +28,11 @@ const (
 	maxOthers = 20
 )
 
-// owner returns a word that is part of the names of dumps. Each owner has at
-// most one run at a time, because it holds a lease. Other owners may have a run
-// on the same phone: from another host, by another user, or under another
-// serial number (over Wi-Fi and over a cable).
+// owner returns the word that identifies this host, this user and the device's
+// serial number in the names of dumps. Each owner has at most one run at a
+// time, because it holds a lease. Other owners may have a run on the same
+// phone: from another host, by another user, or under another serial number
+// (over Wi-Fi and over a cable).
 func owner(dev capture.Device) string {
 	// A missing name or folder is treated as empty.
 	host, _ := os.Hostname()
@@ -43,7 +44,8 @@ func owner(dev capture.Device) string {
 // Sweep removes the heap dumps that crashed runs have left on the device, and
 // returns their paths. It removes only files in /data/local/tmp with a name
 // that this package uses. The caller must hold the device lease: dumps of the
-// same owner are removed immediately, those of other owners once they are old.
+// same owner are removed immediately, and dumps of other owners are removed
+// once they are old.
 func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	const all = dumpDir + "/" + dumpPrefix + "*" + dumpSuffix
 	parts, err := askSwept(ctx, dev, []shell.Part{
@@ -87,8 +89,9 @@ func askSwept(ctx context.Context, dev capture.Device, parts []shell.Part) (map[
 // a link, only the link is removed.
 const removeWords = "rm -rf "
 
-// removal returns the command that removes these files and prints their paths:
-// only regular files if kind is -f, directories too if it is -e.
+// removal returns the command that removes these files and prints their paths.
+// It removes only regular files if kind is -f, and also directories if kind is
+// -e.
 func removal(words, kind string) string {
 	return "for f in " + words + `; do if [ ` + kind + ` "$f" ]; then ` + removeWords + `"$f" && echo "$f"; fi; done`
 }

@@ -29,8 +29,8 @@ func Free() int64 {
 	return free
 }
 
-// groupMemory returns the smallest remaining memory of the control group,
-// version 2, and its parents. groups is the mount point of the groups; own is
+// groupMemory returns the smallest remaining memory among the control group
+// (version 2) and its parents. groups is the mount point of the groups; own is
 // the content of /proc/self/cgroup. File pages count as free, because the
 // kernel reclaims them. After a dump was read, they include the pages of the
 // dump itself (Documentation/admin-guide/cgroup-v2.rst, "memory.current").
