@@ -244,7 +244,7 @@ func (m *arrayMap) put(key, value Ref) {
 	m.heap.Set(m.ref, "mSize", m.size)
 }
 
-// State is the state of a component.
+// State is the lifecycle state of an Android component.
 type State uint8
 
 // These are the states of activities, fragments and services. A component in

@@ -232,7 +232,8 @@ func (m *mass) link() uint64 {
 	return uint64(m.past[m.draw(n)])
 }
 
-// begin begins an instance; set and number set fields to nonzero values.
+// begin starts an instance whose fields are zero; set and number set fields to
+// other values.
 func (m *mass) begin(k *kind) {
 	clear(m.slots[:])
 	m.open = k
@@ -261,7 +262,8 @@ func (m *mass) end(at hprof.ID) {
 	m.w.Instance(at, m.trace(), m.open.id, m.buf)
 }
 
-// next must be called before an object is written.
+// next prepares the output for one more object of the app's heap. It must be
+// called before each object is written.
 func (m *mass) next() {
 	if m.Runtime == ART {
 		m.enter(App)

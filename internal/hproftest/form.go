@@ -42,8 +42,8 @@ type Form struct {
 	// HeapFirst writes the heap before the strings and classes.
 	HeapFirst bool
 	// Converted writes ART's dump as AOSP's hprof-conv converts it: in version
-	// 1.0.2, without heaps, and with the kinds of roots that only ART has as
-	// unknown roots.
+	// 1.0.2, without heaps, and with unknown roots in place of the kinds of
+	// roots that only ART has.
 	Converted bool
 	// NoEnd omits HEAP_DUMP_END.
 	NoEnd bool
@@ -127,8 +127,8 @@ func (h *Heap) Dump(f Form) ([]byte, IDs, error) {
 	return b.Bytes(), ids, err
 }
 
-// Measure returns the number of bytes that Write would write in a form. It is
-// faster, because the elements of large arrays are not generated.
+// Measure returns the number of bytes that Write would write in a form. Measure
+// is faster than Write, because the elements of large arrays are not generated.
 func (h *Heap) Measure(f Form) (int64, error) {
 	f.measure = true
 	var n counter
@@ -167,7 +167,7 @@ func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
 	return all, w.Close()
 }
 
-// Reader returns a reader of the bytes that Write would write. They are
+// Reader returns a reader of the bytes that Write would write. The bytes are
 // generated while they are being read, so only the description of the heap is
 // in memory.
 func (h *Heap) Reader(f Form) io.Reader {
@@ -206,7 +206,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return r.buf.Read(b)
 }
 
-// dump is the state of writing a heap.
+// dump is the state of a heap that is being written.
 type dump struct {
 	IDs
 	*Heap
@@ -220,7 +220,7 @@ type dump struct {
 	names   map[string]hprof.ID
 	listed  []string
 	serials map[*Class]uint32
-	// used holds the classes in use.
+	// used holds the loaded classes.
 	used    []*Class
 	layouts map[*Class][]slot
 	art     artState
@@ -500,7 +500,8 @@ type noise struct {
 	stream, at uint64
 }
 
-// Some tests read 90 MB of a leak, and the race detector would check each byte.
+// Read is excluded from the race detector, which would check each byte: some
+// tests read 90 MB of a leak.
 //
 //go:norace
 func (n *noise) Read(b []byte) (int, error) {

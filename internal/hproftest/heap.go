@@ -20,11 +20,11 @@ type Ref uint32
 type Fields map[string]any
 
 // Space is the part of ART's memory that contains an object; it is also the
-// object's heap in the dump. HotSpot has only one.
+// object's heap in the dump. HotSpot has only one space.
 type Space uint8
 
-// App is where apps allocate; Image contains the boot image, Zygote the objects
-// that the zygote allocated before it forked.
+// App is where apps allocate. Image contains the boot image. Zygote contains
+// the objects that the zygote allocated before it forked.
 const (
 	App Space = iota
 	Image
@@ -47,7 +47,7 @@ type Heap struct {
 	interns map[string]Ref
 	space   Space
 	// loader is the class loader of the app; the caches are the DexCaches of
-	// the classes of the boot class loader and of those of the app.
+	// the boot class loader's classes and of the app's classes.
 	loader, bootCache, appCache Ref
 	// ifTable is the interface table of classes without interfaces.
 	ifTable Ref
@@ -184,7 +184,7 @@ func (h *Heap) object(r Ref) *object {
 	return &h.objects[r]
 }
 
-// In assigns the objects that do creates to the given space.
+// In calls do, and assigns the objects that do creates to the given space.
 func (h *Heap) In(s Space, do func()) {
 	before := h.space
 	h.space = s
@@ -213,8 +213,8 @@ const (
 // Declare declares a class; without a superclass it extends java.lang.Object.
 // Members are fields such as "int mCount" or "static object sInstance", whose
 // type is a primitive type or object. A leading "art" or "jvm" declares an
-// instance field that only this runtime has. "abstract" alone means that the
-// class has no instances; "art" alone means that HotSpot does not have the
+// instance field that only ART or only HotSpot has. "abstract" alone means that
+// the class has no instances; "art" alone means that HotSpot does not have the
 // class. Each call declares a new class, even if a class with the name exists.
 // Classes of Java and Android are in the boot image; all other classes belong
 // to the app's class loader.
@@ -484,7 +484,7 @@ func (h *Heap) Primitives(t hprof.Type, elements []byte) Ref {
 // Bytes creates a byte[].
 func (h *Heap) Bytes(b []byte) Ref { return h.Primitives(hprof.Byte, b) }
 
-// Chars creates a char[] that contains UTF-16.
+// Chars creates a char[] that contains a string in UTF-16.
 func (h *Heap) Chars(s string) Ref {
 	var b []byte
 	for _, u := range utf16.Encode([]rune(s)) {
@@ -582,9 +582,9 @@ func (h *Heap) Shallow(mark int) (sum int64) {
 	return sum
 }
 
-// Root makes an object, a Ref or *Class, a root. Roots of a kind with a thread
-// belong to the first thread; see RootOf. HotSpot omits the kinds that only
-// Android has.
+// Root makes an object a root. The object is a Ref or a *Class. A root of a
+// kind that requires a thread belongs to the first thread; see RootOf. For
+// HotSpot, the kinds of roots that only Android has are omitted.
 func (h *Heap) Root(kind hprof.SubTag, object any) {
 	h.rootIn(kind, object, 1, -1)
 }

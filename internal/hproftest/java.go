@@ -8,7 +8,8 @@ import (
 
 // javaState is the state shared by the methods that create objects of java.*.
 type javaState struct {
-	// finalizers and cleaners are the newest entries of the respective lists.
+	// finalizers and cleaners are the newest entries of the list of finalizers
+	// and of the list of cleaners.
 	finalizers, cleaners Ref
 	// registries holds the NativeAllocationRegistries by size.
 	registries map[int64]Ref
@@ -16,7 +17,7 @@ type javaState struct {
 }
 
 // Java creates a heap with the classes of the runtime, a class loader and the
-// thread main. The seed determines all random choices in it.
+// thread main. The seed determines all random choices in the heap.
 func Java(seed uint64) *Heap {
 	return newHeap(defaultSDK, seed, false)
 }
@@ -60,8 +61,8 @@ func (h *Heap) foundation() {
 	h.In(Image, func() { h.ifTable = h.Objects(object) })
 }
 
-// library declares the classes of java.* that the shapes use, as in the JDK and
-// in Android since 7.
+// library declares the classes of java.* that heaps use, as in the JDK and in
+// Android since 7.
 func (h *Heap) library() {
 	h.collections()
 	number := h.Declare("java.lang.Number", nil, "abstract")

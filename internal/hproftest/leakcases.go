@@ -7,8 +7,8 @@ import "fmt"
 type LeakCase struct {
 	// Name is the name of the case; it is the same in each run.
 	Name string
-	// Classes lists classes. A test may treat all objects of these classes as
-	// leaking, whether they leak or not.
+	// Classes lists the classes whose objects a test may treat as leaking,
+	// whether they leak or not.
 	Classes []string
 	// Form selects how the dump is written.
 	Form  Form
@@ -32,8 +32,8 @@ var plainLeak = []string{"com.example.LeakedActivity"}
 const mixes = 160
 
 // LeakCases returns dumps that contain everything that Shark's inspectors,
-// matchers and collection readers treat specially, each in a case of its own
-// and in mixtures.
+// matchers and collection readers treat specially. Each of these things has a
+// case of its own, and also occurs in mixtures.
 func LeakCases() []LeakCase {
 	all := LeakSpecials()
 	for _, shape := range leakShapes() {
@@ -89,7 +89,8 @@ func LeakSpecials() []LeakCase {
 	return all
 }
 
-// LeakMix returns a mixture of all kinds of leaks, which the seed determines.
+// LeakMix returns a mixture of all kinds of leaks. The seed determines the
+// mixture.
 func LeakMix(seed uint64) LeakCase {
 	return LeakCase{
 		Name: fmt.Sprint("mix/", seed), phone: mixPhone(seed), make: mixed, Form: Form{Shuffle: seed%4 == 3},

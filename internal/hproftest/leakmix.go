@@ -24,9 +24,9 @@ func mixPhone(seed uint64) Phone {
 	return p
 }
 
-// mixed adds to a heap paths of shapes in random order, which share objects and
-// reference each other, and a graph of objects of classes that no inspector
-// treats specially.
+// mixed adds paths and a graph to a heap. The paths consist of shapes in random
+// order, share objects and reference each other. The graph consists of objects
+// whose classes no inspector treats specially.
 func mixed(s *scene) {
 	m := mixer{scene: s, shapes: leakShapes(), pool: []Ref{}}
 	s.legacy = s.rng.IntN(6) == 0

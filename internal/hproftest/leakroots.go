@@ -64,7 +64,7 @@ var leakRoots = func() []leakRoot {
 	kinds := []hprof.SubTag{
 		hprof.SubRootJNIGlobal, hprof.SubRootJNILocal, hprof.SubRootNativeStack, hprof.SubRootStickyClass,
 		hprof.SubRootThreadBlock, hprof.SubRootMonitorUsed, hprof.SubRootJNIMonitor,
-		// Shark does not read these roots.
+		// Shark does not read the roots below.
 		hprof.SubRootUnknown, hprof.SubRootInternedString, hprof.SubRootFinalizing, hprof.SubRootDebugger,
 		hprof.SubRootReferenceCleanup, hprof.SubRootVMInternal, hprof.SubRootUnreachable,
 	}

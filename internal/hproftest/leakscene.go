@@ -10,7 +10,8 @@ type scene struct {
 	*Heap
 	rng *rand.Rand
 	// legacy selects the KeyedWeakReferences of LeakCanary 1 for watched
-	// objects: a heap has only one of the two kinds.
+	// objects. A heap contains either these or the KeyedWeakReferences of later
+	// versions.
 	legacy bool
 	// watched is the number of keys assigned so far.
 	watched int
@@ -75,7 +76,7 @@ func (s *scene) libraries() {
 }
 
 // rename changes the name of a class, or of one of its fields, to the name that
-// another version uses.
+// another version of its library uses.
 func (s *scene) rename(class, field, to string) {
 	c := s.Class(class)
 	if field == "" {

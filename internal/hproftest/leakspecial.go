@@ -297,8 +297,8 @@ var specialLeaks = []specialLeak{
 		s.SetStatic(s.class("leakcanary.internal.InternalLeakCanary", "", "static object version"), "version", "2.14")
 		s.hold(s.leak())
 	}},
-	// In these cases, Shark 2.14 returns a wrong result, or does not support
-	// later versions of libraries.
+	// In the cases below, Shark 2.14 returns a wrong result, or does not
+	// support later versions of libraries.
 	{"old connectivity manager", Phone{SDK: 23}, func(s *scene) {
 		c := s.class("android.net.ConnectivityManager", "", "object mContext", "static object sInstance")
 		s.SetStatic(c, "sInstance", s.New(c, Fields{"mContext": s.leak()}))

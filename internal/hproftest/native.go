@@ -123,9 +123,9 @@ func (h *Heap) Pointer(bitmap Ref) int64 {
 	return 0
 }
 
-// DumpBitmaps does what `am dumpheap -b png` does before the dump: it stores
-// the pictures of all bitmaps as PNGs in the static field Bitmap.dumpData. It
-// requires SDK 35.
+// DumpBitmaps stores the pictures of all bitmaps as PNGs in the static field
+// Bitmap.dumpData, as `am dumpheap -b png` does before the dump. It requires
+// SDK 35.
 func (h *Heap) DumpBitmaps() {
 	if h.sdk < 35 {
 		h.fail("dumping bitmaps requires SDK 35, this is %d", h.sdk)

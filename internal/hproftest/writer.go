@@ -185,7 +185,8 @@ func (w *Writer) id(v hprof.ID) {
 	w.u4(uint32(v))
 }
 
-// value writes the low bytes of a value; its type must exist.
+// value writes as many of the low bytes of v as a value of type t has; the type
+// must exist.
 func (w *Writer) value(t hprof.Type, v uint64) {
 	if t == hprof.Object {
 		w.id(hprof.ID(v))
@@ -494,7 +495,7 @@ func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 
 // HeapInfo sets the heap of the following objects, by ART's IDs: 0 default, 'A'
 // app, 'I' image, 'Z' zygote. A segment that the Writer begins by itself
-// repeats this record.
+// repeats the HEAP_DUMP_INFO.
 func (w *Writer) HeapInfo(heap uint32, name hprof.ID) {
 	if !w.enter(hprof.SubHeapInfo, int64(5+w.idSize)) {
 		return

@@ -5,10 +5,10 @@ import "sort"
 // Column contains the latest points of one series. It is created by its
 // [Window].
 //
-// If a row has a value in another column but not in this one,
-// this column stores its points separately, with their own times, until all of
-// them are in the window again. A column therefore always contains its latest
-// points, however rarely it gets a value.
+// If a row has a value in another column but not in this one, this column
+// stores its points separately, with their own times, until all of them are in
+// the window again. A column therefore always contains its latest points,
+// however rarely it gets a value.
 type Column struct {
 	of *Window
 	// y[i] is the value of row i. Only the latest rows have a value; run is

@@ -70,7 +70,8 @@ func (a Address) String() string {
 //	command:PROGRAM [ARGUMENT...] (quotes group words; the command is not run by a shell)
 //	artifact:NAME
 //
-// An error says what to write instead, without the credentials of a URL.
+// An error suggests what to write instead. It does not contain the credentials
+// of a URL.
 func Parse(s string) (Address, error) {
 	if len(s) > maxAddress {
 		return Address{}, fmt.Errorf("parse baseline store: %s; shorten it to %d",
@@ -157,7 +158,8 @@ func bare(s string) error {
 var errRepository = errors.New(
 	"a repository URL; write git:REMOTE/BRANCH#PATH with the name of a remote (`git remote`)")
 
-// meant maps other words that people use for a scheme to the scheme.
+// meant maps words that people may write for a scheme to the name of that
+// scheme.
 var meant = map[string]string{
 	"path": schemeFile, "local": schemeFile, "branch": schemeGit, "exec": schemeCommand, "cmd": schemeCommand,
 	"program": schemeCommand, "run": schemeCommand,

@@ -13,7 +13,8 @@ import (
 const (
 	// maxUploads is the maximum number of earlier contents that Load returns.
 	maxUploads = 10
-	// maxListed is the number of artifacts that are examined to find them.
+	// maxListed is the maximum number of artifacts in which Load looks for
+	// contents.
 	maxListed = 30
 )
 
@@ -25,7 +26,7 @@ type Artifacts interface {
 	List(ctx context.Context, name, branch string, n int) ([]Upload, error)
 	// Download returns the file in an artifact. It returns an error if the file
 	// exceeds limit bytes. The error fs.ErrNotExist means that the artifact is
-	// gone or does not contain such a file.
+	// gone or does not contain the file.
 	Download(ctx context.Context, id int64, file string, limit int64) ([]byte, error)
 }
 

@@ -83,7 +83,7 @@ func resolve(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("find file: %w", err)
 	}
-	// If it is not a link, another writer has just created it.
+	// If the path is not a link, another writer has just created the file.
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return "", fmt.Errorf("find file: %s is a symbolic link to a file that does not exist; "+
 			"create that file or remove the link", path)
@@ -93,7 +93,7 @@ func resolve(path string) (string, error) {
 
 // readFile reads a baseline. It returns fs.ErrNotExist if there is none.
 func readFile(path string) ([]byte, error) {
-	// Opening a named pipe would block.
+	// Check the type first, because opening a named pipe would block.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
@@ -153,8 +153,8 @@ func replaceFile(path string, content []byte) (err error) {
 	return nil
 }
 
-// rename replaces a file. Windows denies this while another process reads the
-// old file.
+// rename replaces a file. Windows denies a rename while another process reads
+// the old file.
 func rename(from, to string) error {
 	err := os.Rename(from, to)
 	for try := 0; try < 50 && runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission); try++ {

@@ -14,8 +14,8 @@ import (
 
 // gitStore keeps a baseline in a file on a branch of a remote. The branch
 // contains only baselines: its first commit has no parent. All work is done in
-// a scratch repository, so nothing in the checkout changes: neither its files,
-// index, branches and objects nor its depth.
+// a scratch repository, so the files, index, branches, objects and depth of the
+// checkout do not change.
 type gitStore struct {
 	Address
 	Options
@@ -154,7 +154,7 @@ func (s *scratch) exists(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for line := range strings.Lines(string(out)) {
-		// The pattern also matches the end of longer names.
+		// The pattern of git ls-remote also matches the end of longer names.
 		if _, name, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == s.ref() {
 			return true, nil
 		}
@@ -162,8 +162,8 @@ func (s *scratch) exists(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// read returns the file in a commit. The result is empty if the commit or the
-// file does not exist.
+// read returns the content of the baseline file in a commit. The result is
+// empty if the commit or the file does not exist.
 func (s *scratch) read(ctx context.Context, commit string) ([][]byte, error) {
 	if commit == "" {
 		return nil, nil
@@ -244,8 +244,8 @@ func (s *scratch) entry(ctx context.Context, commit, path string) (treeEntry, er
 // without a parent, the commit contains only the file. It returns the id of the
 // commit.
 func (s *scratch) commit(ctx context.Context, parent string, content []byte) (string, error) {
-	// A push to the branch needs no pipeline; GitLab and others skip the
-	// pipeline because of this message.
+	// GitLab and others skip the pipeline for a commit with this message. A
+	// baseline needs no pipeline.
 	message := "leakgate: update " + s.path + "\n\n[skip ci]\n"
 	var stream bytes.Buffer
 	fmt.Fprintf(&stream, "commit refs/leakgate/next\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", s.committer,

@@ -27,8 +27,8 @@ type scratch struct {
 
 // local lists the variables with which git finds a repository (`git rev-parse
 // --local-env-vars`); they are set if leakgate runs in a hook. trace lists the
-// variables that make git print what it sends. The remaining variables would
-// open a window for a password.
+// variables that make git print what it sends. asking lists the variables that
+// would open a window for a password.
 var (
 	local = []string{
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
@@ -90,8 +90,8 @@ func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
 func (s *scratch) remove() { _ = os.RemoveAll(s.dir) }
 
 // initialize creates an empty bare repository (gitrepository-layout(5)). `git
-// init` would copy the user's template, including hooks. Nothing in it has to
-// survive a crash, so git need not sync to disk.
+// init` would copy the user's template, including hooks. Nothing in the
+// repository has to survive a crash, so git need not sync to disk.
 func initialize(dir, format string) error {
 	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tfsync = none\n"
 	if format != "sha1" {

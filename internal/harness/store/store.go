@@ -41,9 +41,9 @@ type Options struct {
 	// Branch is the base branch: only artifacts of its runs are used, and it is
 	// passed to programs in a variable.
 	Branch string
-	// Check rejects content that is not a baseline; of several artifacts with
-	// the same name, this selects the right one. If Check is nil, nothing is
-	// rejected.
+	// Check rejects content that is not a baseline. If several artifacts have
+	// the same name, Check thus selects those that contain baselines. If Check
+	// is nil, nothing is rejected.
 	Check func([]byte) error
 	// Say is called with a line about slow or skipped work. It may be nil.
 	Say func(string)
@@ -111,9 +111,9 @@ func Open(a Address, o Options) (*Store, error) {
 // arguments of a program.
 func (s *Store) String() string { return s.name }
 
-// Load returns the baseline. For artifact:NAME there may be several, newest
-// first: those that concurrent runs uploaded. The error is ErrNone if the store
-// works and has no baseline.
+// Load returns the baseline. For artifact:NAME, Load may return several
+// baselines, newest first, because concurrent runs upload separate versions.
+// The error is ErrNone if the store works and has no baseline.
 func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -125,7 +125,7 @@ func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 }
 
 // Update replaces the baseline with the result of apply for the current
-// contents. These are sorted newest first, and are empty if there is no
+// contents. The contents are sorted newest first. They are empty if there is no
 // baseline yet. If another writer is faster, apply is called again with the
 // content that this writer stored. An attempt whose confirmation is lost may
 // also be repeated, so apply must recognize its own earlier additions. Nothing

@@ -19,8 +19,8 @@ const ScaleProperty = "leakgate.time_scale"
 const PackageProperty = "leakgate.package"
 
 // Clock computes the device's time since boot: when this machine's uptime is
-// Base, the device's time is also Base; from then on it advances Scale times as
-// fast.
+// Base, the device's time is also Base; after that, the device's time advances
+// Scale times as fast.
 type Clock struct {
 	Base  time.Duration
 	Scale float64

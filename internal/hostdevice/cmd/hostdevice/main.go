@@ -10,8 +10,8 @@
 //
 //	hostdevice fetch ~/.cache/leakgate/adbd
 //
-// Under the name of a phone's command (getprop, am, dumpsys, ...) it acts as
-// that command inside the device's shell.
+// If it is run under the name of a phone's command (getprop, am, dumpsys, ...),
+// it acts as that command inside the device's shell.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run(args []string) int {
 		return serve(args[2:])
 	case "fetch":
 		return fetch(args[2:])
-	// Only the device itself runs these three.
+	// Only the device itself runs launch, keep and nest.
 	case "launch":
 		return shim.Launch(args[2:])
 	case "keep":
