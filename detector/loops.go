@@ -11,15 +11,15 @@ import (
 
 // loops holds the floors of the loops of a suite, or the levels after forced
 // garbage collections. The same work between two marks should leave the same
-// memory, so these values do not contain the load and the sawtooth that floors
-// by time contain.
+// memory, so the load and the sawtooth of the garbage collector affect these
+// values less than floors by time.
 type loops struct {
-	// family is the name of the marks without its digits. known reports whether
-	// there is a family.
+	// family is the text of the marks that begin a loop, without digits. known
+	// reports whether there is such a family.
 	family string
 	known  bool
-	// others lists the families of the marks that came before any family
-	// repeated.
+	// others lists the other families whose marks were added before any family
+	// occurred twice.
 	others []string
 	// begun counts the marks of the family.
 	begun int
@@ -30,12 +30,13 @@ type loops struct {
 	from, began int
 	open        bool
 	floors      aligned
-	// The level after a collection is known once slot collected is complete; 0
-	// means that no level is awaited. live holds these levels.
+	// The level after a mark "gc" is read once slot collected is complete;
+	// collected is 0 if no level is awaited. live contains these levels.
 	collected, firstCollected int
 	live                      aligned
-	// after holds the levels after forced collections, used instead of live.
-	// firstAfter is the slot of the first one.
+	// after contains the levels after forced collections that the caller added;
+	// they take precedence over live. firstAfter is the slot of the first of
+	// these levels.
 	after      aligned
 	firstAfter int
 }
@@ -50,12 +51,12 @@ type aligned struct {
 }
 
 const (
-	// maxAligned bounds the number of levels; when the list is full, each two
-	// adjacent levels are merged.
+	// maxAligned is the maximum number of levels. When the list is full,
+	// adjacent levels are merged in pairs.
 	maxAligned = 256
 	// leastLoops is the minimum number of loops for a judgement by loops.
 	leastLoops = 12
-	// maxFamily bounds the stored name of a family, in bytes.
+	// maxFamily is the maximum length of the stored name of a family, in bytes.
 	maxFamily = 64
 	// maxOthers bounds the number of families that await their second mark.
 	maxOthers = 8
@@ -115,7 +116,7 @@ func familyOf(text string) string {
 		}
 		return unicode.ToLower(r)
 	}, text)
-	// A copy, so that the rest of a long name can be freed.
+	// Cloning the prefix allows the rest of a long name to be freed.
 	return strings.Clone(text[:min(len(text), maxFamily)])
 }
 
@@ -133,8 +134,8 @@ func (l *loops) mark(m *robustMachine, k Mark) {
 		l.collected = slot + settleSlots
 		return
 	case !l.known || l.begun < 2 && slices.Contains(l.others, family):
-		// A family whose mark came once, such as "start", is replaced by one
-		// that repeats.
+		// A family that occurred only once, such as "start", is replaced by a
+		// family that occurs again.
 		l.family, l.known, l.open, l.begun, l.others = family, true, false, 0, nil
 	case family != l.family:
 		if l.begun < 2 && len(l.others) < maxOthers {
@@ -184,7 +185,8 @@ func (l *loops) begin(m *robustMachine, slot int) {
 	l.from = slot
 }
 
-// close records that a slot is complete.
+// close is called after each complete slot. It adds the level after a mark "gc"
+// once that level is known.
 func (l *loops) close(m *robustMachine) {
 	if l.collected == 0 || m.axis.closed < l.collected {
 		return
@@ -200,7 +202,7 @@ func (l *loops) close(m *robustMachine) {
 }
 
 // judged returns the levels by loops or after collections, at most endBlocks,
-// and the hours that they cover. name describes the kind of levels. ok is false
+// and the hours that they cover. name is "collections" or "loops". ok is false
 // if the run must be judged by time because it has fewer than leastLoops loops,
 // or because the loops do not represent it (see covered).
 func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name string, ok bool) {
@@ -214,9 +216,9 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops &&
 			m.covered(c.began, c.a.last) {
 			levels = c.a.blocks()
-			// Levels that are skipped at the beginning and levels that are
-			// pending at the end do not add to the time. Collections are points
-			// in time, so there is one interval fewer than collections.
+			// The time does not include the levels that are skipped at the
+			// beginning and those that are pending at the end. Collections are
+			// points in time, so there is one interval fewer than collections.
 			per := (len(c.a.levels) + endBlocks - 1) / endBlocks
 			all := len(c.a.levels)*c.a.each + c.a.n
 			if c.name == "collections" {

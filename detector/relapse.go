@@ -12,23 +12,23 @@ type relapse struct {
 	// deaths is the number of deaths because of memory; if there are fewer than
 	// leastMemoryDeaths, no alarm is raised.
 	deaths int
-	// begins and ends are the median levels in MB at which these lives began
-	// and ended.
+	// begins and ends are the median levels in MB at which the lives that died
+	// because of memory began and ended.
 	begins, ends float64
 	shares       shares
 }
 
 const (
-	// relapseHeight is the fraction of the way from begins to ends that a life
-	// must have grown to be a relapse: large enough that a heap dump contains
-	// most of the leak, and small enough that there is time for a dump.
+	// relapseHeight is the fraction of the growth from begins to ends after
+	// which a life is a relapse. By then, a heap dump contains most of the
+	// leak, and there is still time for the dump.
 	relapseHeight = 0.75
 	// The levels are taken from the latest relapseLives lives, because a suite
 	// may change its behavior.
 	relapseLives = 5
 )
 
-// relapseOf returns the relapse that the lives so far predict.
+// relapseOf returns the relapse that the past lives predict.
 func (m *robustMachine) relapseOf() relapse {
 	p, pooled := m.poolLives()
 	r := relapse{deaths: m.memoryDeaths(p, pooled), shares: p.shares}
@@ -54,9 +54,9 @@ func (r *relapse) near(mb float64) bool {
 }
 
 // relapsed raises the alarm for a process that repeatedly died because of
-// memory and is close to the next such death. Its lives may be too short for
-// any look. It raises the alarm once per life, and not during the cooldown
-// after a diagnosis.
+// memory and is close to the next such death. The lives of such a process may
+// be too short for any look. It raises the alarm once per life, and not during
+// the cooldown after a diagnosis.
 func (m *robustMachine) relapsed() []Transition {
 	l := &m.lives
 	if l.causes[OutOfMemory]+l.causes[LowMemory] < leastMemoryDeaths || m.state == Leaking || m.inCooldown() {

@@ -6,21 +6,22 @@ import "time"
 // simulated runs of the scenarios of docs/detector.md with one set of seeds and
 // measured on runs with another set.
 const (
-	// lookP is the probability, for one look and before all other tests, that a
-	// window of pure noise (correlated or not) rises as steeply as observed.
-	// keepP is the same for the looks after a first one, which need not find
-	// the growth again independently.
+	// lookP is the probability that one look finds a significant rise in a
+	// window of pure noise (correlated or not), before all other tests. keepP
+	// is the same probability for the looks that follow a first find; they need
+	// not find the growth independently.
 	lookP, keepP = 1e-3, 1e-2
 	// noiseRaise is the number of standard errors by which the noise is assumed
 	// to be more correlated than measured. If it is too small, noise becomes
 	// significant; if it is too large, leaks are found later. Calibrated.
 	noiseRaise = 1.0
-	// pooledRaise is the same as noiseRaise if the noise is known from more
-	// data than the window.
+	// pooledRaise replaces noiseRaise if the noise was measured in more data
+	// than the window.
 	pooledRaise = 1.5
 	// pooledWindows is the number of windows before the present one from which
-	// the correlation of the noise is measured. They are used for windows up to
-	// pooledMinutes, which are too short to show the correlation themselves.
+	// the correlation of the noise is measured. Only windows of up to
+	// pooledMinutes use them, because the correlation cannot be measured in
+	// such a short window.
 	pooledWindows, pooledMinutes = 3, 60
 	// lineBetter is the minimum difference of the BIC by which a line (or a
 	// line after a flat part) must be better than each other shape. 2 is
@@ -36,13 +37,14 @@ const (
 	// steps. threeStepsCost is added to the BIC of three steps, because their
 	// positions were searched.
 	keepSteps, threeStepsCost = 4.0, 3.0
-	// A curve that fits better does not matter if the t of the rise is at least
-	// steadyT and the rise from the third quarter to the last is at least
-	// steadyPace of the rise from the first quarter to the second.
+	// A curve that fits better than the line is ignored if the t of the rise is
+	// at least steadyT and the rise from the third quarter to the last is at
+	// least steadyPace of the rise from the first quarter to the second.
 	steadyT, steadyPace = 30.0, 0.85
-	// The end must be above every level from before the window by recordPart of
-	// the growth, and by recordSigmas times the earlier variation of the level.
-	// A level that memory had before, left and reached again is not a leak.
+	// The level at the end of a window must exceed every level before the
+	// window, by recordPart of the growth and by recordSigmas times the
+	// variation of those levels. If memory only returns to a level that it had
+	// before, that is not a leak.
 	recordPart, recordSigmas = 0.4, 2.0
 	// explained is the share of the variance of the floors that the line must
 	// explain to reach LEAKING. Calibrated on "realistic 2".
@@ -53,21 +55,21 @@ const (
 	// for windows up to pooledMinutes.
 	pacePart, paceSigmas, paceShortSigmas = 0.5, 0.85, 0.4
 	// shortProof is the factor by which the required growth is raised at the
-	// third look, in windows up to shortMinutes. By then the rise of a wave is
-	// over.
+	// third look, in windows up to shortMinutes. By the third look, the rise of
+	// a wave is over.
 	shortProof, shortMinutes = 1.15, 40
 	// fadedLooks consecutive looks without evidence end LEAKING.
 	fadedLooks = 3
 )
 
-// lookWindow is one length of time that a look tests.
+// lookWindow is a window length that each look tests.
 type lookWindow struct {
 	minutes int
-	// need is the required growth in MB. Short windows require more, because a
-	// garbage collector's sawtooth and an opened page also cause growth; long
-	// windows require leakRate.
+	// need is the required growth in MB. Long windows require growth at
+	// leakRate. Short windows require more, because the sawtooth of a garbage
+	// collector and the opening of a page also cause growth.
 	need float64
-	// blocks is the number of levels of the window.
+	// blocks is the number of levels into which the window is divided.
 	blocks int
 }
 
@@ -87,8 +89,8 @@ var lookWindows = [...]lookWindow{
 const (
 	// endBlocks is the largest number of levels of a run.
 	endBlocks = 36
-	// endP is the same as lookP for the end verdict, shared by all processes
-	// and stretches.
+	// endP corresponds to lookP in the end verdict. All processes and stretches
+	// share this probability.
 	endP = 1e-3
 	// endRaise and rateRaise have the same meaning as noiseRaise, for the end
 	// test and for the interval of the rate.
@@ -98,15 +100,15 @@ const (
 	// shortGrowth MB minus hourGrowth per hour, because warm-ups and caches of
 	// 100 MB and more grow like a leak for an hour or two.
 	leastGrowth, shortGrowth, hourGrowth = 20.0, 140.0, 20.0
-	// leastPace is the minimum rise from the third quarter to the last, and
-	// leastStart the minimum rise from the first quarter to the second,
-	// relative to an even rise.
+	// leastPace is the minimum rise from the third quarter to the last,
+	// relative to an even rise. leastStart is the same for the rise from the
+	// first quarter to the second.
 	leastPace, leastStart = 0.4, 0.15
 	// A single rise may account for at most largestRise of the growth, and two
 	// rises together for one and a half times as much. If they account for
 	// more, the growth consists of steps.
 	largestRise = 0.38
-	// endExplained is the same as explained, for the end verdict.
+	// endExplained corresponds to explained in the end verdict.
 	endExplained = 0.63
 	// curveBetter is the largest difference of the BIC by which a curve that
 	// levels off may be better than the line. 6 to 10 is "strong evidence"
@@ -114,19 +116,19 @@ const (
 	curveBetter = 6.0
 	// stepsBetter is the same as curveBetter for two and three steps.
 	stepsBetter = 6.0
-	// shortest is the length of the shortest run that is judged at all, and of
-	// the shortest part of a run. A run of 30 min has a minute less of complete
-	// slots.
+	// shortest is the minimum length of a run that is judged at all; a run of
+	// 30 min has only 29 min of complete slots. shortestPart is the minimum
+	// length of a part of a run.
 	shortest, shortestPart = 29 * time.Minute, 45 * time.Minute
-	// aboveBefore is how far the end of a part must be above all levels from
-	// before it, relative to its growth.
+	// aboveBefore is the fraction of a part's growth by which the end of the
+	// part must exceed all levels before the part.
 	aboveBefore = 0.3
 	// stillThere is the fraction of the growth of a window that must remain in
 	// all later levels.
 	stillThere = 0.8
-	// uncached is an amount of growth in MB, over uncachedTime, that no cache
-	// reaches. Such growth is a leak even if it stopped before the end of the
-	// run for an unknown reason.
+	// No cache grows by uncached MB or more in a window of at least
+	// uncachedTime. Such growth is a leak even if it stopped before the end of
+	// the run for an unknown reason.
 	uncached, uncachedTime = 250.0, 2 * time.Hour
 	// ratchetTime is the shortest window that is tested for lumps. A rise is at
 	// least leastRise MB and ratchetSigmas times the noise. The falls may be at
@@ -139,22 +141,23 @@ const (
 	ratchetFalls, ratchetKept   = 0.1, 0.5
 	undecidedSteps              = 130.0
 	undecidedRises, provedRises = 4, 5
-	// spliceTime is the shortest run whose single fall is added back;
-	// shortestSide is the time required before and after the fall. The smaller
-	// of the slopes of both sides must be at least alikeSlopes times the
-	// larger.
+	// spliceTime is the minimum length of a run in which a single fall is
+	// undone by raising the later levels; shortestSide is the minimum time
+	// before and after the fall. Of the slopes before and after the fall, the
+	// smaller must be at least alikeSlopes times the larger.
 	spliceTime, shortestSide = 4 * time.Hour, time.Hour
 	alikeSlopes              = 0.4
 	// toothPart is the fraction of the growth by which the fall of a sawtooth
 	// may differ from the growth before it.
 	toothPart = 0.07
-	// otherChanges is the largest other change, relative to the fall.
+	// otherChanges is the maximum size of any other change, relative to the
+	// fall.
 	otherChanges = 0.4
 	// certain is the 95 % quantile of the normal distribution.
 	certain = 1.645
-	// If a line after a flat part is better than a line without one by a
-	// difference of the BIC of at least onsetBetter, the rate is that of the
-	// later part.
+	// If the BIC of a line after a flat part is better than the BIC of a simple
+	// line by at least onsetBetter, the rate is that of the part after the flat
+	// part.
 	onsetBetter = 6.0
 	// Levels after forced collections must grow by leastCollected MB and by
 	// perLoop MB per loop.
@@ -166,12 +169,12 @@ const (
 	settledTime, settledPart = 3 * time.Hour, 1.0 / 3
 )
 
-// earlyEnds are the points at which windows end, besides the end of the run, as
-// fractions of the run. A leak whose workload ended, or whose app went to the
-// background, is still a leak.
+// earlyEnds are additional points at which windows end before the end of the
+// run, as fractions of the run. A leak whose workload ended, or whose app went
+// to the background, is still a leak.
 var earlyEnds = [...]float64{0.875, 0.75}
 
 // endParts are the points at which the windows of the end verdict begin, as
-// fractions of the run. Because of the later ones, a warm-up, or a flat time
-// before a leak, does not hide the leak.
+// fractions of the run. With the later points, neither a warm-up nor a flat
+// period before a leak hides the leak.
 var endParts = [...]float64{0.25, 0.5, 0.75, 0.875}

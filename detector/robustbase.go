@@ -10,9 +10,10 @@ import (
 
 const (
 	// baseNeed is the growth in MB that a difference must have in a run of any
-	// length. Growth that both builds have is not part of it.
+	// length. Growth that both builds have cancels out in the difference.
 	baseNeed = 30.0
-	// A difference whose t reaches undecidedT is never a pass.
+	// If a process grows and its difference is at least baseNeed with a t above
+	// undecidedT, the verdict is not a pass.
 	undecidedT = 2.0
 	// A base run has the same leak if its rate is at least matchingPart of the
 	// rate of this run.
@@ -24,9 +25,9 @@ const (
 	spreadCertainty = 0.95
 )
 
-// compareTo judges the difference between a process and the same process of
-// base runs. A leak that the run proves by itself and that no base run has
-// remains a leak.
+// compareTo judges the difference between a process and the same process in
+// base runs. If the run proves a leak by itself and the base runs do not grow
+// in the same way, the verdict remains a leak.
 func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 	v := m.verdict()
 	alone := m.whole()
@@ -89,13 +90,14 @@ func (m *robustMachine) compareTo(bases []*robustMachine) Verdict {
 
 func rateWord(rate float64) string { return signed(rate) + " MB/h" }
 
-// contrast is the difference between a process and the same process of base
+// contrast is the difference between a process and the same process in base
 // runs.
 type contrast struct {
 	finding
 	t float64
-	// how is the phrase for how the runs were aligned; bases and does are the
-	// phrases for the base runs, without and with a verb.
+	// how is a phrase that says how the runs were aligned. bases and does are
+	// phrases for the base runs, such as "the base run" and "the base run
+	// does".
 	how, bases, does string
 	// proved reports whether the difference shows a leak, regardless of the
 	// process's own growth. headRises reports whether the process itself grows;
@@ -104,8 +106,8 @@ type contrast struct {
 	shares                     shares
 }
 
-// compare aligns a process with those of base runs: by loops, by time or, if
-// they restart, by age.
+// compare compares a process with the same process in base runs. The runs are
+// aligned by loops, by time or, if the process restarts, by age.
 func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	d := contrast{bases: "the base run", does: "the base run does"}
 	if len(bases) > 1 {
@@ -154,8 +156,9 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	return d, true
 }
 
-// matches reports whether base runs grow in the same way: their rate is a large
-// enough part of this one, and the remaining difference is not significant.
+// matches reports whether base runs grow in the same way: their mean rate is at
+// least matchingPart of the rate of this run, and the remaining difference is
+// not significant.
 func (m *robustMachine) matches(d *contrast, bases []*robustMachine) bool {
 	if d.t > undecidedT && d.growth >= baseNeed {
 		return false
@@ -169,9 +172,9 @@ func (m *robustMachine) matches(d *contrast, bases []*robustMachine) bool {
 	return m.lives.count == 0 && own.low > 0 && meanOf(rates) >= matchingPart*own.rate
 }
 
-// spread compares a difference with how much base runs differ among themselves:
-// t = (head - mean) / (sd sqrt(1 + 1/k)), Student's with k-1 degrees of
-// freedom.
+// spread compares a difference with the differences among the base runs: t =
+// (head - mean) / (sd sqrt(1 + 1/k)) follows Student's t distribution with k-1
+// degrees of freedom.
 func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 	k := len(bases)
 	if k < runsForSpread {
@@ -190,12 +193,12 @@ func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 	}
 }
 
-// beyondSpread returns by how many standard deviations, and for how many
-// degrees of freedom, a rate is above the rates of base runs with known
-// standard errors. A few runs may agree by chance, and no run is known more
-// exactly than its own noise allows. If the runs differ by no more than their
-// noise, their spread carries no further information, and the noise is known
-// from many levels.
+// beyondSpread returns by how many standard deviations a rate is above the mean
+// rate of base runs, and the degrees of freedom of this t. errors are the
+// standard errors of the base rates. A few runs may agree by chance, so the
+// standard deviation is at least as large as the noise of the rates. If the
+// base runs differ by little more than their noise, the degrees of freedom are
+// those of the noise, which is known from many levels.
 func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
 	k := float64(len(rates))
 	noise := 0.0
@@ -237,7 +240,8 @@ func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, h
 }
 
 // compareLives compares processes that restart by the rates of their lives. A
-// warm-up at the beginning of every life occurs in both runs.
+// warm-up at the beginning of every life does not affect the result, because it
+// occurs in both runs.
 func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contrast, bool) {
 	p, ok := m.poolLives()
 	if !ok {
@@ -290,8 +294,8 @@ type robustLives struct {
 	pool    pool
 }
 
-// difference returns the floors of one process minus those of the other,
-// aligned by loops or by time.
+// difference returns the floors of this process minus the floors of the process
+// in a base run, aligned by loops or by time.
 func (m *robustMachine) difference(base *robustMachine) (levels []float64, hours float64, name string) {
 	if diff, part := m.loops.floors.against(&base.loops.floors); diff != nil {
 		slots := float64(m.loops.floors.last - m.loops.began)
@@ -322,8 +326,8 @@ func (m *robustMachine) difference(base *robustMachine) (levels []float64, hours
 	return levels, float64(count*each*size) * slotTime.Hours(), "by time"
 }
 
-// minutesApart returns the difference minute by minute, for runs that have at
-// most two hours in common: floors would be too coarse for half an hour.
+// minutesApart compares two runs minute by minute if they have at most two
+// hours in common. For a run of half an hour, floors would be too coarse.
 func (m *robustMachine) minutesApart(base *robustMachine) (levels []float64, hours float64) {
 	n := min(m.axis.closed, base.axis.closed) / lifeSlots
 	if n > lifeLevels || time.Duration(n*lifeSlots)*slotTime < shortest {

@@ -16,15 +16,16 @@ type finding struct {
 	begins, ends time.Duration
 	early        bool
 	// trimmed is the size in MB of a sudden fall within the window that was
-	// added back before judging; fellAt is its time on the device's clock.
+	// undone before the levels were judged; fellAt is the time of the fall on
+	// the device's clock.
 	trimmed float64
 	fellAt  time.Duration
-	// rate is in MB/h with its 95 % interval; known reports whether there is a
-	// rate.
+	// rate is in MB/h; low and high are its 95 % interval. known reports
+	// whether there is a rate.
 	rate, low, high float64
 	known           bool
-	// sigma is the standard deviation of the levels about the line in MB, se
-	// the standard error of the rate in MB/h.
+	// sigma is the standard deviation of the levels about the line, in MB. se
+	// is the standard error of the rate, in MB/h.
 	sigma, se float64
 	// detectable is the slowest leak in MB/h that would have been detected in
 	// the series; lately is the same for a leak that began an hour before the
@@ -40,8 +41,8 @@ type finding struct {
 	// levels in hours.
 	levels []float64
 	apart  float64
-	// before is the highest level from before the window; minus infinity if
-	// there is none.
+	// before is the highest level before the window; minus infinity if there is
+	// none.
 	before float64
 	// ratchet counts the rises of a series that hardly ever falls; even reports
 	// whether each third of the series has some of these rises. lumps reports
@@ -59,8 +60,8 @@ type scale struct {
 	// family is the number of judgements that share the probability of a false
 	// alarm.
 	family float64
-	// before is the highest level from before the judged levels; minus infinity
-	// if there is none.
+	// before is the highest level before the judged ones; minus infinity if
+	// there is none.
 	before float64
 }
 
@@ -72,8 +73,8 @@ func needed(hours float64) float64 {
 // slotsOf returns the number of slots in a duration.
 func slotsOf(d time.Duration) int { return int(d / slotTime) }
 
-// skipped returns the first slot that counts. The first tenth, at most 15 min,
-// is warm-up in every process.
+// skipped returns the first slot that is judged. The first tenth, at most 15
+// min, is warm-up in every process.
 func (m *robustMachine) skipped() int {
 	return min(m.axis.closed/10, slotsOf(15*time.Minute))
 }
@@ -136,8 +137,8 @@ func (m *robustMachine) starts(to int) []int {
 	return out
 }
 
-// knownEnds returns the slots before the last at which something is known to
-// have ended: the workload, or the last of its loops.
+// knownEnds returns the slots in which the workload ended and the latest loop
+// began. It omits unknown slots and those at the end of the stretch.
 func (m *robustMachine) knownEnds() []int {
 	var out []int
 	for _, slot := range []int{m.workEnd, m.loops.lastMark} {
@@ -155,8 +156,8 @@ func (m *robustMachine) stays(t *track, f *finding, to int) bool {
 	return m.lowestAfter(t, to)-begin >= stillThere*(end-begin)
 }
 
-// lowestAfter returns the lowest level after a slot in MB, where each level is
-// the median of three floors, or infinity if there is none.
+// lowestAfter returns the lowest level in MB after a slot, or infinity if there
+// is no level. Each level is the median of three floors.
 func (m *robustMachine) lowestAfter(t *track, to int) float64 {
 	lowest := math.Inf(1)
 	bins := t.bins[min(len(t.bins), (to+m.axis.binSlots-1)/m.axis.binSlots):]
@@ -195,9 +196,9 @@ func (m *robustMachine) part(t *track, others *track, from, to int, family float
 	return f
 }
 
-// levelsOf divides the slots between two slots into levels; there are fewer
-// levels if holes leave some empty. It sets the window of f, or the reason why
-// there are no levels.
+// levelsOf divides the stretch between two slots into levels. If holes leave
+// too many levels empty, it uses fewer levels. It sets the window of f, or the
+// reason why there are no levels.
 func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *finding) (y []float64, at stretch,
 	ok bool) {
 	for most := endBlocks; most >= leastBlocks; most -= leastBlocks {
@@ -241,7 +242,8 @@ func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float6
 	return at, n, float64(n*each*m.axis.binSlots) * slotTime.Hours()
 }
 
-// judge judges levels that are equally far apart.
+// judge sets the results for the given levels, which have equal distances in
+// time.
 func (f *finding) judge(y []float64, s scale) {
 	n := len(y)
 	f.need, f.blocks = s.need, n
@@ -281,8 +283,8 @@ func (f *finding) interval(y []float64, each float64) {
 }
 
 // ratchet counts the rises of a series that rises in steps and hardly ever
-// falls, such as that of an activity that keeps its pictures each time it is
-// opened. Adjacent rises count as one. The count is 0 if the falls exceed
+// falls, such as the memory of an activity that keeps its images each time it
+// is opened. Adjacent rises count as one. The count is 0 if the falls exceed
 // ratchetFalls of the rises, or if less than ratchetKept of the rises remains
 // at the end. even reports whether each third of the series has a rise.
 func ratchet(y []float64) (rises int, even bool) {
@@ -364,8 +366,8 @@ func alike(first, second float64) bool {
 	return first > 0 && second >= first*alikeSlopes && first >= second*alikeSlopes
 }
 
-// spliced judges a track without its single fall. A leak grows at the same rate
-// before and after.
+// spliced judges a track without its single fall. A leak grows at about the
+// same rate before and after the fall.
 func (m *robustMachine) spliced(t *track, family float64) (finding, bool) {
 	s, ok := m.splice(t)
 	if !ok || !alike(s.first, s.second) || m.isSawtooth(t, &s) {
@@ -437,8 +439,8 @@ func highEnd(y []float64) float64 {
 	return median(y[len(y)-k:]) - median(y[:k])
 }
 
-// decide returns the end verdict. It tests all conditions for a leak, the cheap
-// ones first.
+// decide returns fires if the levels show a leak, and otherwise the reason why
+// they do not. It tests the conditions that are cheap to compute first.
 func (f *finding) decide(y []float64, s scale) reason {
 	n := len(y)
 	if f.growth < s.need {
@@ -487,9 +489,10 @@ func dominatedByJumps(y []float64, growth float64) bool {
 	return largest > largestRise*growth || largest+second > 1.5*largestRise*growth
 }
 
-// endsHighest reports whether the last sixth is above all other sixths, and
-// clearly above all levels from before the window. In a slow sawtooth, the end
-// of a tooth is no higher than the end of the previous tooth.
+// endsHighest reports whether the last sixth of the levels is at least as high
+// as every other sixth, and clearly above all levels before the window. In a
+// slow sawtooth, the end of a tooth is no higher than the end of the previous
+// tooth.
 func (f *finding) endsHighest(y []float64, before float64) bool {
 	n := len(y)
 	k := n / 6
@@ -502,8 +505,8 @@ func (f *finding) endsHighest(y []float64, before float64) bool {
 
 func (f *finding) shape(y []float64, s scale) reason {
 	shapes := trend.FitShapes(y)
-	// Among many processes without leaks, one looks like a straight line by
-	// chance.
+	// Among many processes without leaks, the levels of one may form a straight
+	// line by chance.
 	strictness := math.Log(s.family)
 	if shapes.Line > (1-endExplained-strictness/50)*shapes.Constant {
 		return scattered

@@ -12,8 +12,9 @@ import (
 // maxLevels is the largest number of levels of a window.
 const maxLevels = 64
 
-// quantiles are the quantiles of Student's t, by the number of levels.
-// Computing one quantile takes as long as an entire look.
+// quantiles holds quantiles of Student's t distribution, indexed by the number
+// of levels. They are computed once, because computing one takes as long as an
+// entire look.
 type quantiles struct {
 	look, keep, end, rate, share [maxLevels + 1]float64
 }
@@ -75,7 +76,8 @@ type lookResult struct {
 	window time.Duration
 	reason reason
 	drift  trend.Drift
-	// growth is the growth over the window and need the required growth, in MB.
+	// growth is the growth over the window, and need is the required growth,
+	// both in MB.
 	growth, need float64
 	// blocks is the number of blocks in the window.
 	blocks int
@@ -107,7 +109,7 @@ type stage int
 // look tests all windows of one track and returns the result of the first that
 // shows a leak, or of the one that came closest to showing one. If the track is
 // a dimension, others is the total, and look tests for growth that is not
-// visible there. A dimension has too few readings for short windows.
+// visible in the total. A dimension has too few readings for short windows.
 func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
 	best := lookResult{reason: tooShort, window: time.Duration(lookWindows[0].minutes) * time.Minute}
 	if others != nil {
@@ -238,8 +240,9 @@ func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, 
 	return true
 }
 
-// record reports whether the end of a window is above every earlier level,
-// where each level is taken over a sixth of the window.
+// record reports whether the level at the end of a window is clearly above
+// every level before the window. Each of these levels covers a sixth of the
+// window's length.
 func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth float64) bool {
 	n := len(y)
 	end := m.axis.binned
@@ -251,10 +254,10 @@ func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth floa
 	return median(y[n-n/6:]) >= top+recordPart*growth+recordSigmas*sigma
 }
 
-// levelsBefore returns the highest level before floor end, where each level is
-// a median of the given number of floors, and how much the level changes from
-// one to the next. The change is 0 if fewer than two changes are known; the
-// level is minus infinity if it is unknown.
+// levelsBefore returns the highest level before floor end, and the root mean
+// square of the changes from one level to the next. Each level is a median of
+// the given number of floors. sigma is 0 if fewer than two changes are known;
+// top is minus infinity if no level is known.
 func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	var scratch [maxBins]float64
 	top, squares, changes := math.Inf(-1), 0.0, 0
@@ -317,7 +320,7 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 }
 
 // steady reports whether levels that fit some curve better than a line still
-// grow evenly. If there is little noise, even an invisible curvature wins by
+// grow evenly. If there is little noise, even a negligible curvature improves
 // the BIC.
 func steady(y []float64, d trend.Drift) bool {
 	q := len(y) / 4

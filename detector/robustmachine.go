@@ -21,7 +21,7 @@ const (
 	numTracks
 )
 
-// trackDimensions are the dimensions of the tracks.
+// trackDimensions maps each track to the dimension that it records.
 var trackDimensions = [numTracks]Dimension{
 	totalTrack: Total, javaTrack: JavaHeap, nativeTrack: NativeHeap, graphicsTrack: Graphics,
 	stackTrack: Stack, codeTrack: Code, otherTrack: PrivateOther, wholeTrack: Total,
@@ -74,7 +74,7 @@ type robustMachine struct {
 	firstSuspicious, firstLeaking known.Duration
 	diagnosed                     known.Duration
 	pending, graphicsSeen         bool
-	// rebooted reports whether the device's clock started again at the latest
+	// rebooted reports whether the device's clock was reset at the latest
 	// restart.
 	rebooted bool
 
@@ -98,8 +98,8 @@ func newRobustMachine(p Policy) *robustMachine {
 	return m
 }
 
-// holeBegins is the age of the latest sample above which a look is no longer
-// possible.
+// No look takes place if the latest sample is older than holeBegins and older
+// than three sampling intervals.
 const holeBegins = 2 * time.Minute
 
 // maxBytes is the largest plausible memory of a process: 1 PB.
@@ -149,9 +149,10 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 	return steps
 }
 
-// addDimensions adds a breakdown to the tracks. Graphics is taken from the rows
-// if there are any. The App Summary's figure measures something else and
-// restarts the track.
+// addDimensions adds a breakdown to the tracks. The value of Graphics comes
+// from the rows of graphics memory if there are any. The App Summary's figure
+// measures something else, so the track restarts when the first such row
+// arrives.
 func (m *robustMachine) addDimensions(b Breakdown) {
 	for i := javaTrack; i < numTracks; i++ {
 		if v := b.Dim[trackDimensions[i]]; i != graphicsTrack && v.Known {
@@ -191,7 +192,8 @@ func (m *robustMachine) dropImplausible(b *Breakdown) {
 
 func plausible(bytes int64) bool { return bytes >= 0 && bytes <= maxBytes }
 
-// accept reports whether a reading at a time is new, and records the time.
+// accept reports whether a reading at the given time belongs to this stretch
+// and is newer than the last one of its type. If so, it records the time.
 func (m *robustMachine) accept(at time.Duration, last *known.Duration) bool {
 	if at < 0 || at < m.epoch || last.Known && at <= last.N {
 		return false
@@ -218,8 +220,8 @@ func (m *robustMachine) advance(at time.Duration) []Transition {
 		return steps
 	}
 	var steps []Transition
-	// Closing slots may drop the beginning of the axis and so change the number
-	// of the slot.
+	// Closing a slot may drop the beginning of the axis and thereby renumber
+	// all slots.
 	for m.axis.closed < m.axis.slot(at) {
 		steps = append(steps, m.closeSlot()...)
 	}
@@ -313,7 +315,7 @@ func seriesName(i int) string {
 	return trackDimensions[i].String()
 }
 
-// decide takes at most one transition per look.
+// decide performs at most one transition per look.
 func (m *robustMachine) decide(s lookResult, leading int) []Transition {
 	if s.reason == holes {
 		return nil
@@ -402,8 +404,8 @@ func (m *robustMachine) restart(at time.Duration) []Transition {
 		// The clock was reset, so the age of the last diagnosis is unknown.
 		m.diagnosed = known.Duration{}
 	}
-	// When a device reboots, its clock is restarted first, and then each
-	// process.
+	// A reboot is reported as two restarts, of the device's clock and then of
+	// the process. Only the first restart ends a life.
 	again := m.rebooted && m.samples == 0
 	m.rebooted = at < m.now
 	if !again {
@@ -463,9 +465,9 @@ func (m *robustMachine) setFamilySize(processes int) { m.family = processes }
 func (m *robustMachine) onLook(f func(Look)) { m.lookFunc = f }
 
 const (
-	// In CONFIRMING, extraBreakdowns breakdowns, extraSpacing apart, decide the
-	// kind, as in article 5.5. They take one of the five minutes that
-	// CONFIRMING may last.
+	// In CONFIRMING, the detector requests extraBreakdowns breakdowns,
+	// extraSpacing apart, to determine the kind of the leak (as in section 5.5
+	// of the article). They take one of the five minutes until the next look.
 	extraBreakdowns = 3
 	extraSpacing    = 30 * time.Second
 )

@@ -22,7 +22,8 @@ type judgement struct {
 	length time.Duration
 	// flat is how long the levels have been flat at the end, if they settled.
 	flat time.Duration
-	// jump is the largest jump of the stretch of which at least half remains.
+	// jump is the largest jump in the stretch that still has at least half of
+	// its height.
 	jump *Jump
 	// lives is the number of lives judged together; 0 for a stretch.
 	lives int
@@ -41,7 +42,7 @@ type past struct {
 	judgement
 	any bool
 	// watched is the total length of all stretches; judged is the total length
-	// of those that were long enough.
+	// of the stretches that were long enough to be judged.
 	watched, judged time.Duration
 	// quiet is the length of the longest stretch that passed or settled.
 	quiet time.Duration
@@ -85,8 +86,8 @@ func (m *robustMachine) close() {
 }
 
 // families returns the number of judgements that share the probability of a
-// false alarm: the processes, and the stretches of this process that are long
-// enough to be judged.
+// false alarm: the number of processes times the number of stretches of this
+// process that are long enough to be judged.
 func (m *robustMachine) families() float64 { return float64(m.family) * float64(m.stretches) }
 
 // critical returns the t above which growth is significant, for the given
@@ -95,8 +96,8 @@ func (m *robustMachine) critical(df float64) float64 {
 	return trend.StudentQuantile(1-endP/m.families(), df)
 }
 
-// familiesOf returns the number of judgements if, besides the total, the given
-// number of series of this process is judged.
+// familiesOf is like families, for the given number of series that are judged
+// in addition to the total.
 func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
 
 // judge returns the end verdict on the present stretch.
@@ -132,8 +133,9 @@ func (m *robustMachine) judge() judgement {
 
 // judgeCollected judges the levels after forced collections, and returns false
 // if there are too few of them or they do not represent the stretch. The same
-// work should leave the same memory, so the growth per loop counts, and twelve
-// minutes can be enough. The first third is the warm-up.
+// work should leave the same memory, so growth is measured per loop, and twelve
+// minutes can be long enough. The first third of the levels is skipped as
+// warm-up.
 func (m *robustMachine) judgeCollected(j *judgement) bool {
 	a := &m.loops.after
 	if len(a.levels) < leastLoops || !m.covered(m.loops.firstAfter, a.last) {
@@ -253,8 +255,8 @@ func (j *judgement) gaveBack() bool {
 	return !j.rises && j.higher < max(leastGrowth, keptPart*(top-begin))
 }
 
-// fellLately reports whether a leak was freed suddenly, so shortly before the
-// end that it may grow again.
+// fellLately reports whether the memory of a leak was freed suddenly, and so
+// late that there was no time to see whether it grows again.
 func (m *robustMachine) fellLately(j *judgement) bool {
 	if m.stretchWorst != Leaking {
 		return false
@@ -271,8 +273,8 @@ func (m *robustMachine) fellLately(j *judgement) bool {
 	return true
 }
 
-// grows reports whether growth is large enough to count and, by the interval of
-// its rate, is not due to chance.
+// grows reports whether the growth is at least leastGrowth and the 95 %
+// interval of the rate is above 0.
 func (f *finding) grows() bool { return f.low > 0 && f.growth >= leastGrowth }
 
 // settled reports whether levels that grew have been flat for a long time at
@@ -288,8 +290,8 @@ func (j *judgement) settled() bool {
 			j.flat = time.Duration(float64(k) * j.apart * float64(time.Hour))
 		}
 	}
-	// Growth that no cache reaches is not a warm-up either, unless it came
-	// suddenly.
+	// Growth that is too large for a cache is not a warm-up either, unless a
+	// jump accounts for half of it.
 	much := j.higher >= uncached && j.window-j.flat >= uncachedTime &&
 		(j.jump == nil || float64(j.jump.Bytes)/MB < j.higher/2)
 	least := max(settledTime, time.Duration(settledPart*float64(j.window)))
@@ -330,8 +332,8 @@ func (j *judgement) undecided(family float64) bool {
 // end is never reported as settled.
 const undecidedUpTo = 3 * time.Hour
 
-// stillRising reports whether levels rise in the last quarter as before and do
-// not clearly level off.
+// stillRising reports whether levels still rise fast enough in the last quarter
+// and do not clearly level off.
 func stillRising(y []float64) bool {
 	q := len(y) / 4
 	m1, m3, m4 := meanOf(y[:q]), meanOf(y[len(y)-2*q:len(y)-q]), meanOf(y[len(y)-q:])
@@ -371,14 +373,13 @@ func (m *robustMachine) refit(j *judgement) {
 	j.drift, j.growth, j.blocks = drift, drift.Slope*float64(len(y)), len(y)
 }
 
-// verdict returns the present verdict. Its gate is the one that applies if the
-// run ends now.
+// verdict returns the present verdict. The gate is the one that would apply if
+// the run ended now.
 //
 // The gate is "leak" if any stretch between restarts and long gaps is a leak,
 // or if all lives together are. It is "inconclusive" if no stretch is long
 // enough, or if memory grew for an unknown reason. It is "settled" if memory
-// grew and then stopped growing for a long time or went back. Otherwise it is
-// "pass".
+// grew and then was flat for a long time or fell again. Otherwise it is "pass".
 func (m *robustMachine) verdict() Verdict {
 	j := m.whole()
 	v := Verdict{
@@ -399,8 +400,8 @@ func (m *robustMachine) verdict() Verdict {
 	return v
 }
 
-// whole returns the judgement on the entire run: its stretches, and its lives
-// together.
+// whole returns the judgement on the entire run, based on its stretches and on
+// all lives together.
 func (m *robustMachine) whole() judgement {
 	all := m.past
 	if m.axis.closed > 0 || !all.any {

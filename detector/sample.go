@@ -49,8 +49,8 @@ func (d Dimension) String() string {
 	return "unknown"
 }
 
-// Breakdown is one reading of dumpsys meminfo: where the memory of a process
-// is.
+// Breakdown is one reading of dumpsys meminfo: the memory of a process by
+// dimension.
 type Breakdown struct {
 	// At is the time since boot on the device's clock when the reading ended.
 	At time.Duration

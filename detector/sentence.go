@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// A t above largestT is replaced by largestT. The t of a perfect line is
-// infinite, which neither a tester nor JSON can read.
+// largestT is the largest t that is reported. The t of a perfect line is
+// infinite, which JSON cannot represent and which means nothing to a tester.
 const largestT = 9999
 
 // finite returns t limited to largestT.

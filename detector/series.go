@@ -7,12 +7,12 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// series is the data of one process since it began or since the last gap.
-// Values are bytes as float64, exact below 2^53; times are seconds of the
+// series is the data of one process since the process started or since the last
+// gap. Values are bytes as float64, exact below 2^53; times are seconds of the
 // device's clock.
 type series struct {
-	// samples is the window of the fast channel; total holds the same samples
-	// plus the driver memory known at their time.
+	// samples is the window of the fast channel. total is the column with the
+	// values: the samples plus the driver memory.
 	samples *trend.Window
 	total   *trend.Column
 	// breakdowns is the window of the detail channel: first the dimensions in
@@ -88,8 +88,9 @@ func valueOf(a Amount) float64 {
 	return float64(a.N)
 }
 
-// split divides a breakdown by its rows, or by the App Summary's Graphics if no
-// row was ever seen. One series never mixes the two.
+// split divides TOTAL into graphics memory and the rest. Graphics memory is the
+// sum of the rows for it, or the App Summary's Graphics if no such row was ever
+// seen. One series never mixes these two sources.
 func (s *series) split(b Breakdown) (graphics, rest float64) {
 	if !b.Dim[Total].Known {
 		return math.NaN(), math.NaN()
@@ -124,8 +125,8 @@ func (s *series) last() float64 {
 	return x[len(x)-1]
 }
 
-// recentFloor returns the P25 of the samples less than a segment old, and their
-// number.
+// recentFloor returns the P25 of the samples that are less than a segment old,
+// and the number of these samples.
 func (s *series) recentFloor(segment time.Duration) (floor float64, n int) {
 	_, y := s.total.From(math.Nextafter(s.last()-segment.Seconds(), math.Inf(1)))
 	floor, _ = trend.P25(y)

@@ -38,16 +38,17 @@ func (s shares) measured() []Share {
 }
 
 const (
-	// shareP is the probability that any dimension that does not grow is
-	// mistaken for one that does. The tested dimensions share it (Bonferroni).
+	// shareP is the probability that at least one dimension that does not grow
+	// is mistaken for a growing one. It is divided among the tested dimensions
+	// (Bonferroni).
 	shareP = 0.05
 	// A dimension with leadingShare of the growth determines the kind; if none
 	// has that much, several dimensions leak at once.
 	leadingShare = 0.6
 	// graphicsCertainty and graphicsErrors are the certainty that a leak of
 	// graphics memory requires, and the number of standard errors that its
-	// growth must reach. They are strict because a diagnosis of graphics memory
-	// does not cover other memory.
+	// growth must reach. Both limits are strict because a diagnosis of graphics
+	// memory does not cover other memory.
 	graphicsCertainty, graphicsErrors = 0.99, 6.0
 	// graphicsGrowth is the minimum growth of graphics memory in MB.
 	graphicsGrowth = 2 * leastGrowth

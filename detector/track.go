@@ -13,19 +13,19 @@ const (
 	// The last ringSlots slots, two hours, are kept individually; older data is
 	// kept as floors.
 	ringSlots = 240
-	// firstBin is the length of a floor in slots, 5 min as in article 5.3.
+	// firstBin is the initial length of a floor in slots: 5 min, as in section
+	// 5.3 of the article.
 	firstBin = 10
-	// maxBins bounds the number of floors: 48 hours of 5 min each. When there
-	// are that many, each two adjacent floors are merged into one.
+	// maxBins is the maximum number of floors: 48 hours of floors of 5 min.
+	// When it is reached, adjacent floors are merged in pairs.
 	maxBins = 576
-	// largestBin is the maximum length of a floor in slots, 80 min, so that a
-	// floor fits in the ring; maxBins floors of this length cover more than 32
-	// days.
+	// largestBin is the maximum length of a floor in slots: 80 min, which fits
+	// in the ring. maxBins floors of this length cover more than 32 days.
 	largestBin = 160
 )
 
 // axis is the time axis that all tracks of a process share: slots of 30 s since
-// the process was first seen, and floors of binSlots each.
+// the process was first seen, and floors of binSlots slots each.
 type axis struct {
 	// origin is the time on the device's clock at the start of slot 0.
 	origin time.Duration
@@ -54,7 +54,8 @@ type track struct {
 	// sum and n are the sum and the number of the values in the open slot.
 	sum float64
 	n   int
-	// ring holds the last slots twice, so that any run of them is contiguous.
+	// ring contains each of the last slots twice, so that any sequence of slots
+	// is contiguous.
 	ring [2 * ringSlots]float32
 	bins []float32
 	// values counts the values added.
@@ -74,7 +75,7 @@ func (t *track) reset() {
 	}
 }
 
-// clear clears the values but keeps the axis, because samples of another
+// clear removes the values but keeps the axis, because values of another
 // quantity follow.
 func (t *track) clear() {
 	for i := range t.ring {
@@ -180,9 +181,9 @@ func (t *track) forget() {
 // levelOf returns the level of values: the mean of their middle half (Tukey's
 // midmean). It sorts the values. The P25 of article 5.3 is intended as the
 // level without the load, but a low quantile falls as the number of values and
-// their spread grow, so each change of the sampling interval would be a step.
-// The midmean also ignores peaks that last for less than a quarter of the time,
-// but depends neither on the number of values nor on their spread.
+// their spread grow, so each change of the sampling interval would look like a
+// step. The midmean also ignores peaks that last for less than a quarter of the
+// time, but depends neither on the number of values nor on their spread.
 func levelOf(values []float64) (float64, bool) {
 	n := len(values)
 	switch n {
@@ -222,7 +223,8 @@ func insertionSort(v []float64) {
 	}
 }
 
-// stretch is a part of a track: slots from..to of the ring, or floors from..to.
+// stretch is a part of a track: the slots [from, to) of the ring, or the floors
+// [from, to).
 type stretch struct {
 	from, to int
 	floors   bool
@@ -274,7 +276,7 @@ func (t *track) cut(dst []float64, s stretch) (empty int) {
 
 // rise returns how much higher the last quarter of the last n floors is than
 // the first quarter. The result is infinite if a floor in one of these quarters
-// has no value, or if the floors are too long.
+// has no value, or if n is less than 2.
 func (t *track) rise(n int) float64 {
 	if n < 2 {
 		return math.Inf(1)
@@ -342,8 +344,8 @@ func middle(v []float64) float64 {
 }
 
 // selected returns the k-th smallest value, counted from 0, by Hoare's
-// selection. Afterwards all values before it are at most as large, and all
-// values after it at least as large.
+// selection. It reorders the values so that no value before index k is larger
+// than the result and no value after index k is smaller.
 func selected(v []float64, k int) float64 {
 	low, high := 0, len(v)-1
 	for low < high {

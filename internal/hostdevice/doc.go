@@ -2,16 +2,16 @@
 // arrive over adb run here, Java virtual machines that really leak stand in for
 // the app, and the commands of a phone that Linux lacks (am, dumpsys meminfo,
 // logcat, showmap, getprop, pidof, run-as, monkey) are installed in front of
-// the machine's own tools. The numbers are the kernel's: the growing memory is
-// real, smaps_rollup is the real file, a killed process is really gone.
+// the machine's own tools. The values come from the kernel: the growing memory is
+// real, smaps_rollup is the real file, and a killed process is really gone.
 //
 // A device can run faster than real time. At scale S its clock, as shown by
 // `cat /proc/uptime` and the first lines of dumpsys, runs S times as fast from
 // its start, the app leaks S times as fast, and monkey sleeps 1/S of the time.
 // The property leakgate.time_scale contains S, which the device reports nowhere
-// else; a real phone has no such property. Start times in /proc/PID/stat are
-// still the machine's: they identify a process but do not date it. If S is 1,
-// nothing replaces the real cat.
+// else; a real phone has no such property. Start times in /proc/PID/stat are not
+// scaled: they identify a process, but cannot be compared with the device's
+// clock. If S is 1, the real cat is used.
 //
 // The app is one package. Each activity starts a process that leaks in its own
 // way: am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the
@@ -30,11 +30,12 @@
 //	          phone numbers, with threads named after them
 //	.Screens  opens and closes ten screens at each signal 28; tasks hold half of
 //	          them for at most two seconds
-//	.Kept     does the same and keeps one screen
+//	.Kept     is like .Screens, but keeps one screen
 //	.List, .Buffers, .Filling, .Steady
-//	          run one loop of a scenario at each signal 28. In this order, a loop
-//	          keeps an object; 200 kB outside the Java heap; both, until a cache
-//	          is full after five loops; nothing
+//	          run one loop of a scenario at each signal 28. A loop of .List keeps
+//	          an object, one of .Buffers keeps 200 kB outside the Java heap, one
+//	          of .Filling keeps both until a cache is full after five loops, and
+//	          one of .Steady keeps nothing
 //
 // An analysis treats .Screens and .Kept as Android apps. For a process that
 // dies at Options.HeapMB, the log and exit-info show a crash caused by an
