@@ -2,15 +2,15 @@
 // arrive over adb run here, Java virtual machines that really leak stand in for
 // the app, and the commands of a phone that Linux lacks (am, dumpsys meminfo,
 // logcat, showmap, getprop, pidof, run-as, monkey) are installed in front of
-// the machine's own tools. The values come from the kernel: the growing memory is
-// real, smaps_rollup is the real file, and a killed process is really gone.
+// the machine's own tools. The values come from the kernel: the growing memory
+// is real, smaps_rollup is the real file, and a killed process is really gone.
 //
 // A device can run faster than real time. At scale S its clock, as shown by
 // `cat /proc/uptime` and the first lines of dumpsys, runs S times as fast from
 // its start, the app leaks S times as fast, and monkey sleeps 1/S of the time.
 // The property leakgate.time_scale contains S, which the device reports nowhere
-// else; a real phone has no such property. Start times in /proc/PID/stat are not
-// scaled: they identify a process, but cannot be compared with the device's
+// else; a real phone has no such property. Start times in /proc/PID/stat are
+// not scaled: they identify a process, but cannot be compared with the device's
 // clock. If S is 1, the real cat is used.
 //
 // The app is one package. Each activity starts a process that leaks in its own
