@@ -2,9 +2,8 @@ package record
 
 import "github.com/leakgate/leakgate/detector"
 
-// AppVerdict is the verdict on all processes of one app together, based on the
-// sum of their memory. Fields that also exist in [Process] have the same
-// meaning.
+// AppVerdict is the verdict on one app, based on the sum of the memory of its
+// processes. Fields that also exist in [Process] have the same meaning.
 type AppVerdict struct {
 	Device string `json:"device"`
 	User   int    `json:"user"`
@@ -20,7 +19,7 @@ type AppVerdict struct {
 	Samples  int `json:"samples"`
 	Details  int `json:"breakdowns"`
 	Restarts int `json:"restarts"`
-	// Gaps and Absent cover the intervals in which a process had no value.
+	// Gaps and Missing cover the intervals in which a process had no value.
 	Gaps            int               `json:"gaps"`
 	Missing         float64           `json:"missing_s"`
 	Duration        float64           `json:"duration_s"`
@@ -58,7 +57,7 @@ type ProcessGrowth struct {
 // Leaks reports whether the sum leaks although no process leaks by itself.
 func (a AppVerdict) Leaks() bool { return a.Gate == detector.Leak && len(a.Leaking) == 0 }
 
-// SetVerdict copies the verdict on a series from a process.
+// SetVerdict copies the verdict from p, but not its states and jumps.
 func (a *AppVerdict) SetVerdict(p Process) {
 	a.Gate, a.Kind, a.Reason, a.Evidence, a.Warnings = p.Gate, p.Kind, p.Reason, p.Evidence, p.Warnings
 	a.Rate, a.RateInterval, a.MinDetectable, a.Growth, a.Shares = p.Rate, p.RateInterval, p.MinDetectable, p.Growth,

@@ -1,7 +1,7 @@
 package record
 
-// Check is the result of one check in a run: of one spec of a suite, or of one
-// test of an instrumentation.
+// Check is the result of checking one spec of a suite, or one test of an
+// instrumentation, for leaks.
 type Check struct {
 	// Name is the full name of the spec, or CLASS#METHOD of the test.
 	Name string `json:"name"`
@@ -10,16 +10,16 @@ type Check struct {
 	Device string `json:"device"`
 	// Window is the number of the check's window, or 0 if none was opened.
 	Window int `json:"window"`
-	// T and Ended are seconds since the start of the run, on the device's
-	// clock.
+	// T and Ended are the beginning and the end of the check, in seconds since
+	// the start of the run on the device's clock.
 	T     float64 `json:"t_s"`
 	Ended float64 `json:"ended_s"`
 	// Location is FILE:LINE of the check in the source of the suite, or "" if
 	// unknown.
 	Location string `json:"location,omitempty"`
-	// Outcome is how the spec or test itself ended: passed, failed, ignored,
-	// assumption_failed, crashed or unfinished; it is "" if unknown. Stack is
-	// the stack trace of a failure, or another reason for the outcome.
+	// Outcome is the result of the spec or test itself: passed, failed,
+	// ignored, assumption_failed, crashed or unfinished; it is "" if unknown.
+	// Stack is the stack trace of a failure, or another reason for the outcome.
 	Outcome string `json:"outcome,omitempty"`
 	Stack   string `json:"stack,omitempty"`
 	// Verdict is one of the Verdict values; Text explains it in one line.
@@ -27,8 +27,8 @@ type Check struct {
 	Text      string           `json:"text"`
 	Processes []CheckedProcess `json:"processes"`
 	// Readings is the number of times that the device was read. Duration is the
-	// real time that this took, in seconds, including all heap dumps and their
-	// analyses.
+	// real time, in seconds, that these readings took, including all heap dumps
+	// and their analyses.
 	Readings int     `json:"readings"`
 	Duration float64 `json:"duration_s"`
 }
@@ -79,16 +79,16 @@ type CheckedProcess struct {
 	After  map[string]int64 `json:"objects_after"`
 	// Settled reports whether the app was idle before the last count.
 	Settled bool `json:"settled,omitempty"`
-	// Folder contains the heap dump and is relative to the run directory. It is
-	// "" if no dump was taken.
+	// Folder is the directory of the heap dump, relative to the run directory,
+	// or "" if no dump was taken.
 	Folder string `json:"folder,omitempty"`
 	// Leaks lists the leaks in the heap dump that grew since the previous dump.
 	Leaks []CheckedLeak `json:"leaks"`
 	// Older lists the leaks that existed before the check but were not found by
 	// an earlier check.
 	Older []CheckedLeak `json:"older_leaks,omitempty"`
-	// Deaths lists how lives of the process ended during the check. Faults
-	// lists the crashes and ANRs that a workload reported.
+	// Deaths lists the deaths of the process during the check. Faults lists the
+	// crashes and ANRs that a workload reported.
 	Deaths []Death `json:"deaths,omitempty"`
 	Faults []Death `json:"faults,omitempty"`
 }
@@ -100,7 +100,7 @@ type CheckedLeak struct {
 	// New is the increase in the number of leaked objects.
 	New int64 `json:"new"`
 	// Known contains the reason, owner and date of the exception that covers
-	// the leak. It is "" if there is none.
+	// the leak. It is "" if no exception covers the leak.
 	Known string `json:"known,omitempty"`
 	// Trace is the path from the GC root, one reference per line.
 	Trace []string `json:"trace,omitempty"`

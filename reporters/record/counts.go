@@ -2,9 +2,9 @@ package record
 
 import "github.com/leakgate/leakgate/detector"
 
-// CountsAtMarks is what one life of a process left behind in the loops of a
-// suite. It contains the counts of objects, threads and files at marks whose
-// names differ only in their numbers.
+// CountsAtMarks describes what one life of a process left behind in the loops
+// of a suite. It contains the counts of objects, threads and files at marks
+// whose names differ only in their numbers.
 type CountsAtMarks struct {
 	PID int `json:"pid"`
 	// Marks is the name of the marks, with # in place of each number.
@@ -36,13 +36,13 @@ type CountReading struct {
 // CountSeries holds the values of one count over the readings of a
 // CountsAtMarks.
 type CountSeries struct {
-	// Name is threads, files, or a name of dumpsys meminfo, such as
+	// Name is threads, files, or a name that dumpsys meminfo uses, such as
 	// "Activities".
 	Name string `json:"name"`
 	// Gate is leak, pass or inconclusive; it is "" for a count that is shown
 	// but not judged.
 	Gate detector.Gate `json:"gate,omitempty"`
-	// Values contains one number for each reading, or nil if it could not be
-	// read.
+	// Values contains one number for each reading, or nil if the count could
+	// not be read.
 	Values []*int64 `json:"values"`
 }

@@ -5,8 +5,8 @@ import "github.com/leakgate/leakgate/detector"
 // DiagnosisSchema names the format of diagnosis.json (docs/formats/run.md).
 const DiagnosisSchema = "leakgate.diagnosis/1"
 
-// Diagnosis is what was collected from one process at one time, with the
-// findings.
+// Diagnosis describes the artifacts that were collected from one process at one
+// time, and the findings.
 type Diagnosis struct {
 	// Schema is set in diagnosis.json only.
 	Schema  string `json:"schema,omitempty"`
@@ -18,7 +18,8 @@ type Diagnosis struct {
 	// the device's clock. It is 0 for a diagnosis on demand.
 	T float64 `json:"t_s"`
 	// Duration is the real time, in seconds, until everything was on the host.
-	// Analysis is the duration of the analysis on the host.
+	// Analysis is the real time, in seconds, that the analysis on the host
+	// took.
 	Duration float64 `json:"duration_s"`
 	Analysis float64 `json:"analysis_s"`
 	// Trigger is leak, suspicious, mark, marks, first, last, end, final or
@@ -47,19 +48,19 @@ type Diagnosis struct {
 	Settled bool `json:"settled,omitempty"`
 	// Leaks lists the leaks in the heap dump, at most 100, sorted by retained
 	// size. It is nil if no dump was analyzed. LeaksOmitted is the number of
-	// the others.
+	// leaks that are not listed.
 	Leaks        []DumpLeak `json:"leaks,omitzero"`
 	LeaksOmitted int        `json:"leaks_omitted,omitempty"`
 	// Undecided is the reason why there may be leaks that are not in the list,
 	// or "" if there is no such reason.
 	Undecided string `json:"leaks_undecided,omitempty"`
 	// Marks is the number of marks on the device when the diagnosis was
-	// requested, including the mark of this diagnosis. It is the number of
-	// loops that the process had completed.
+	// requested, including the mark of this diagnosis. With one mark in each
+	// loop, it is the number of completed loops.
 	Marks int `json:"marks,omitempty"`
-	// Age is how long the process had been running at that time, in seconds of
-	// device time. Memory is its latest sample before then, in MB, as measured
-	// by its source. Both are nil if unknown.
+	// Age is the device time, in seconds, for which the process had been
+	// running when the diagnosis was requested. Memory is the latest sample of
+	// the process before the request, in MB. Age and Memory are nil if unknown.
 	Age    *float64 `json:"process_age_s,omitempty"`
 	Memory *float64 `json:"memory_mb,omitempty"`
 	// Heap describes the entire heap dump. It is nil if no dump was analyzed.
@@ -76,7 +77,7 @@ type HeapDump struct {
 	// is the native memory that these objects have registered.
 	ReachableBytes  int64 `json:"reachable_bytes"`
 	ReachableNative int64 `json:"reachable_native_bytes"`
-	// Names is the source of the class names: source, mapping, obfuscated or
+	// Names is the origin of the class names: source, mapping, obfuscated or
 	// other_mapping.
 	Names string `json:"names"`
 	// Mapping is the mapping that was used to read the dump, or nil if none was
@@ -109,8 +110,8 @@ type Collected struct {
 	Step string `json:"step"`
 	// Outcome is complete, fallback, skipped or failed.
 	Outcome string `json:"outcome"`
-	// File is the artifact in the folder, or "" if there is none. Its size is
-	// in bytes.
+	// File is the artifact in the folder, or "" if there is none. Bytes is the
+	// size of the file.
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 	// Purpose describes what the step shows, Note describes what the method
@@ -131,7 +132,8 @@ type Finding struct {
 	// CountDelta is the increase, or null if there is no earlier value.
 	Count      *int64 `json:"count"`
 	CountDelta *int64 `json:"count_delta"`
-	// Bytes is the present size of these. BytesDelta is the increase.
+	// Bytes is the present size of the counted objects, mappings, threads or
+	// buffers. BytesDelta is the increase in size.
 	Bytes      *int64 `json:"bytes"`
 	BytesDelta *int64 `json:"bytes_delta"`
 	// Share is the part of the total growth of the finding's kind, from 0 to 1.

@@ -23,7 +23,8 @@ type Header struct {
 	Started time.Time      `json:"started"`
 	Devices []HeaderDevice `json:"devices"`
 	Plan    *Plan          `json:"plan"`
-	// Warnings lists the keys of the header that are unknown or missing.
+	// Warnings describes the keys of the header that are unknown, missing,
+	// duplicate or invalid.
 	Warnings []string `json:"-"`
 }
 
@@ -44,8 +45,8 @@ type HeaderDevice struct {
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
-	// MemTotal is the memory of the device in kB, or 0 if unknown. A value of a
-	// process that exceeds it is a read error.
+	// MemTotal is the memory of the device in kB, or 0 if unknown. A larger
+	// value of a process is a read error.
 	MemTotal int64 `json:"mem_total_kb,omitempty"`
 }
 
@@ -94,16 +95,16 @@ func decodeHeader(line []byte) (Header, error) {
 // versions may have a time scale below 1.
 const maxTimeScale = 10000.0
 
-// keys decodes JSON objects that must contain exactly the keys of their
-// structs.
+// keys decodes JSON objects into structs and collects the unknown, missing and
+// duplicate keys.
 type keys struct {
 	problems []string
 	more     int
 }
 
 const (
-	// maxProblems bounds the number of reported keys, and maxQuoted the length
-	// of the quoted part of a key.
+	// maxProblems bounds the number of reported keys. maxQuoted bounds the
+	// length of the quoted part of a key.
 	maxProblems, maxQuoted = 20, 60
 )
 

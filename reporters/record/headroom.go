@@ -1,7 +1,8 @@
 package record
 
-// Headroom is how close a process was to the limits that kill it, at the time
-// of a reading. Unknown values are null, and Reasons explain why.
+// Headroom describes how close a process was to the limits at which it is
+// killed, at the time of a reading. Unknown values are null, and Reasons
+// explain why.
 type Headroom struct {
 	Files     *int64 `json:"files"`
 	FileLimit *int64 `json:"file_limit"`
@@ -58,14 +59,14 @@ type Standing struct {
 	Resource string `json:"resource"`
 	Used     int64  `json:"used"`
 	Limit    int64  `json:"limit"`
-	// Share is the fraction of the limit that is used. For a Java heap, only
-	// what remains after garbage collections counts. Rate is the growth of the
-	// use per hour.
+	// Share is the fraction of the limit that is used. For a Java heap, it
+	// includes only memory that remains after garbage collections. Rate is the
+	// growth of the use per hour.
 	Share    *float64 `json:"share"`
 	Rate     *float64 `json:"rate_per_h"`
 	TimeLeft *float64 `json:"time_left_s"`
-	// Exceeded reports whether the use exceeded the limit, which means that
-	// this cannot be the real limit.
+	// Exceeded reports whether the use exceeded the limit. In that case, Limit
+	// cannot be the real limit.
 	Exceeded bool `json:"exceeded,omitempty"`
 	// Assumed has the same meaning as in LimitWarning.
 	Assumed bool `json:"assumed,omitempty"`

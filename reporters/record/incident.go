@@ -43,7 +43,7 @@ var reasonWords = map[string][2]string{
 
 // DescribeDeaths describes how often the lives of a process ended for each
 // reason, the most frequent first, such as "22 OutOfMemoryErrors, 8 crashes".
-// If there are none, it returns "".
+// It returns "" if the process never ended.
 func DescribeDeaths(byReason map[string]int) string {
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byReason[b], byReason[a]), cmp.Compare(a, b))

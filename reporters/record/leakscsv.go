@@ -75,7 +75,7 @@ func leaksRow(d Diagnosis, f Finding) []string {
 func cell(s string) string { return formulaFree(text.Printable(s)) }
 
 func formulaFree(text string) string {
-	// Full-width forms of these characters count as well.
+	// Spreadsheets also interpret the full-width forms of these characters.
 	first, _ := utf8.DecodeRuneInString(text)
 	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + text

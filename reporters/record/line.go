@@ -29,13 +29,12 @@ type Sample struct {
 	Threads   *int64     `json:"threads"`
 	CostMS    float64    `json:"cost_ms"`
 	Breakdown *Breakdown `json:"breakdown,omitempty"`
-	// Warnings lists what could not be read in a breakdown that is otherwise
-	// good.
+	// Warnings lists the parts of a usable breakdown that could not be read.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Breakdown is the memory of a process by kind, in kB. The names are the JSON
-// keys of `leakgate parse`.
+// Breakdown is the memory of a process by kind, in kB, with the same JSON keys
+// as the output of `leakgate parse`.
 type Breakdown struct {
 	TotalPSS    *int64 `json:"total_pss_kb"`
 	SwapPSS     *int64 `json:"swap_pss_kb"`
@@ -62,12 +61,13 @@ type Breakdown struct {
 	Objects map[string]int64 `json:"objects,omitempty"`
 }
 
-// Event is an event during a run.
+// Event is a line of samples.ndjson about something that happened during a run,
+// such as a mark or a restart.
 type Event struct {
 	T      float64 `json:"t_s"`
 	Up     float64 `json:"up_s"`
 	Device string  `json:"device"`
-	// Event is one of the event words in docs/formats/run.md.
+	// Event is the type of the event, one of the words in docs/formats/run.md.
 	Event   string `json:"event"`
 	User    *int   `json:"user,omitempty"`
 	Process string `json:"process,omitempty"`
@@ -94,8 +94,8 @@ type Event struct {
 	Count int64 `json:"count,omitempty"`
 	// Window is the number of the window that this event opens or closes.
 	Window int `json:"window,omitempty"`
-	// Reason is why a process ended, or why a program finished the run. Lines
-	// are the related lines of the device's log.
+	// Reason explains why a process ended, or why a program finished the run.
+	// Lines are the related lines of the device's log.
 	Reason string   `json:"reason,omitempty"`
 	Lines  []string `json:"lines,omitempty"`
 	// EndedUp is the reading of the device's clock when the process that died
@@ -108,14 +108,15 @@ type Event struct {
 	// leakgate itself.
 	Usage    *Usage    `json:"usage,omitempty"`
 	Overhead *Overhead `json:"overhead,omitempty"`
-	// Workload is how the workload ended.
+	// Workload describes how the workload ended.
 	Workload *Workload `json:"workload,omitempty"`
-	// Headroom is how close a process is to its limits.
+	// Headroom describes how close a process is to its limits.
 	Headroom *Headroom `json:"headroom,omitempty"`
-	// Ended is the time on the host's clock.
+	// Ended is the end of the run on the host's clock.
 	Ended *time.Time `json:"ended,omitempty"`
-	// Diagnosis is what was collected and, after the analysis, the findings.
-	// Again reports whether the diagnosis was interrupted and will be retried.
+	// Diagnosis describes the collected artifacts and, after the analysis, the
+	// findings. Retry reports whether the diagnosis was interrupted and will be
+	// retried.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	Retry     bool       `json:"retry,omitempty"`
 	// Check is the result of a check that ends with this event.

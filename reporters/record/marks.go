@@ -35,7 +35,7 @@ type MarkSeries struct {
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
 	// Leaks lists at most 100 leaks, sorted by their bytes in the last dump.
-	// LeaksOmitted is the number of the others.
+	// LeaksOmitted is the number of leaks that are not listed.
 	Leaks        []LeakSeries `json:"leaks"`
 	LeaksOmitted int          `json:"leaks_omitted,omitempty"`
 }
@@ -52,7 +52,8 @@ type MarkDump struct {
 // LeakSeries describes one leak over the dumps of a MarkSeries.
 type LeakSeries struct {
 	DumpLeak
-	// Proved reports whether the number of leaked objects grows at every mark.
+	// Proved reports whether the growth of the number of leaked objects proves
+	// a leak. It is false for leaks of the platform and of libraries.
 	Proved bool `json:"proved"`
 	// Counts and AllBytes contain one number for each dump: 0 if the dump does
 	// not contain the leak.
@@ -60,7 +61,8 @@ type LeakSeries struct {
 	AllBytes []int64 `json:"bytes_at_marks"`
 }
 
-// MissingEvidence is a heap dump that should have been taken but was not.
+// MissingEvidence is a heap dump that should have been taken and analyzed but
+// was not.
 type MissingEvidence struct {
 	Device  string  `json:"device"`
 	User    int     `json:"user"`

@@ -62,15 +62,15 @@ type PlannedWorkload struct {
 // Assert specifies which verdicts fail a run.
 type Assert string
 
-// AssertEnd fails a run by its verdicts at the end, AssertLive if any process
-// ever reached LEAKING.
+// AssertEnd fails a run if a verdict at its end is leak. AssertLive also fails
+// a run if any process ever reached LEAKING.
 const (
 	AssertEnd  Assert = "end"
 	AssertLive Assert = "live"
 )
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts only these
-// two words.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts only "end"
+// and "live".
 func (a *Assert) UnmarshalText(text []byte) error {
 	switch v := Assert(text); v {
 	case AssertEnd, AssertLive:

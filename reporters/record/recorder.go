@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Recorder appends to samples.ndjson of one run directory. Every line is
-// written to the file before the call returns, so no earlier line is lost if
+// Recorder appends lines to the samples.ndjson of one run directory. Every line
+// is written to the file before the call returns, so no earlier line is lost if
 // the run is killed. It is safe for concurrent use.
 type Recorder struct {
 	mu   sync.Mutex
@@ -75,7 +75,7 @@ func writeNew(path string, content []byte) error {
 	}
 	err := os.Link(whole, path)
 	if err != nil && !errors.Is(err, os.ErrExist) {
-		// This file system, for example FAT, does not support links.
+		// Some file systems, such as FAT, do not support links.
 		return os.Rename(whole, path)
 	}
 	return errors.Join(err, os.Remove(whole))
@@ -89,8 +89,8 @@ func (r *Recorder) AppendEvent(e Event) error { return r.write(e) }
 
 // Check returns an error that wraps os.ErrNotExist if the path no longer leads
 // to the file. CI cleaners or a second checkout may delete or move the
-// directory of a run that is in progress. From then on, only the last line is
-// appended.
+// directory of a run that is in progress. After Check has returned an error,
+// only AppendLast still writes.
 func (r *Recorder) Check() error {
 	now, err := os.Stat(r.path)
 	if err == nil && os.SameFile(now, r.file) || err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -8,7 +8,7 @@ type Replay struct {
 	Schema string `json:"schema"`
 	Policy string `json:"policy"`
 	// Bases lists the recordings that all others were compared with. Base is
-	// set if there is exactly one; otherwise it is empty.
+	// the only one of them; it is empty if there are several or none.
 	Base  string   `json:"base,omitempty"`
 	Bases []string `json:"bases,omitempty"`
 	// Processes lists the processes of all recordings, in the order of their
@@ -28,22 +28,22 @@ type ReplayProcess struct {
 	File string `json:"file"`
 	Process
 	// Bases lists the recordings that the process was compared with. It is
-	// empty if the process was judged alone. Base is set if there is exactly
-	// one; otherwise it is nil.
+	// empty if the process was judged alone. Base is the only one of them; it
+	// is nil if there are several or none.
 	Base  *string  `json:"base"`
 	Bases []string `json:"bases,omitempty"`
-	// Unjudged explains why there is no verdict on the process and what a
-	// verdict requires at least. It is "" if there is a verdict or if no
-	// verdict is needed.
+	// Unjudged explains why there is no verdict on the process and the minimum
+	// that a verdict requires. It is "" if there is a verdict or if no verdict
+	// is needed.
 	Unjudged string `json:"unjudged,omitempty"`
-	// Marks is the number of marks on its time axis.
+	// Marks is the number of marks on the time axis of the process.
 	Marks int `json:"marks"`
 	// Looks are present only on request.
 	Looks []ReplayLook `json:"looks,omitempty"`
 }
 
-// ReplayApp is the verdict on all processes of an app in a recording together.
-// Times are seconds from the first sum.
+// ReplayApp is the verdict on an app in a recording, based on the sum of the
+// memory of its processes. Times are seconds from the first sum.
 type ReplayApp struct {
 	File string `json:"file"`
 	AppVerdict

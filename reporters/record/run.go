@@ -18,7 +18,7 @@ import (
 const RunSchema = "leakgate.run/1"
 
 // Run is the content of run.json: the record of one run. Times are seconds
-// since the start of the run on the device's own clock, sizes are MB of
+// since the start of the run on the device's own clock; sizes are MB of
 // 1,048,576 bytes.
 type Run struct {
 	Schema  string    `json:"schema"`
@@ -26,7 +26,8 @@ type Run struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 	// Stopped is the reason why the run ended: duration, workload, finished,
-	// interrupted, devices or disk. It is killed if the run did not finish.
+	// interrupted, devices or disk. The value is "killed" if the run did not
+	// finish.
 	Stopped string `json:"stopped"`
 	// StopReason is the reason given by a program that finished the run.
 	StopReason  string `json:"stop_reason,omitempty"`
@@ -69,8 +70,8 @@ type Unjudged struct {
 	User   int    `json:"user"`
 	// Process is "" if the entire device has no verdict.
 	Process string `json:"process"`
-	// Text describes what happened, why it is not evidence, and what a verdict
-	// requires at least.
+	// Text describes what happened, why it is not evidence, and the minimum
+	// that a verdict requires.
 	Text string `json:"text"`
 }
 
@@ -122,12 +123,12 @@ type Interruption struct {
 // Workload is the load on the app.
 type Workload struct {
 	Kind string `json:"kind"`
-	// Seed is the seed of monkey. A run can be repeated with it.
+	// Seed is the seed of monkey, with which the run can be repeated.
 	Seed   *int64 `json:"seed,omitempty"`
 	Events int    `json:"events,omitempty"`
 	// Digest is the SHA-256 of the workload, in hexadecimal. Two runs with the
-	// same digest have run the same workload. The seed and the number of events
-	// of monkey are not part of it.
+	// same digest have run the same workload. The digest does not include the
+	// seed and the number of events of monkey.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
 	// Repeats is the number of times that the workload was started again
@@ -137,8 +138,8 @@ type Workload struct {
 	Pass    float64 `json:"pass_s,omitempty"`
 	Error   string  `json:"error,omitempty"`
 	// LeftRunning lists the processes on the host that the workload started and
-	// that were still running after it ended, as "NAME (pid N)", at most 20. It
-	// is available only on Linux.
+	// that were still running after it ended, as "NAME (pid N)", at most 20.
+	// LeftRunning is available only on Linux.
 	LeftRunning []string `json:"left_running,omitempty"`
 	// Interrupted lists the devices whose connection to the workload's command
 	// was lost.
@@ -173,10 +174,10 @@ type Device struct {
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
 	// Builds lists the builds of the watched apps.
 	Builds []AppBuild `json:"builds,omitempty"`
-	// Marks is the number of marks on the device. MarksDigest is the SHA-256 of
-	// their distinct names, sorted and without numbers, in hexadecimal. Two
-	// runs with the same digest have set the same marks, though not necessarily
-	// the same number of times.
+	// Marks is the number of marks on the device. MarksDigest is the SHA-256,
+	// in hexadecimal, of the distinct names of the marks, sorted and without
+	// numbers. Two runs with the same digest have set the same marks, though
+	// not necessarily the same number of times.
 	Marks int `json:"marks"`
 	// MarksSkipped is the number of marks that were not recorded because they
 	// followed each other too fast.
@@ -207,8 +208,8 @@ type Usage struct {
 	Fast   Cost `json:"fast"`
 	Detail Cost `json:"detail"`
 	// SystemServer is the total CPU use of system_server over the entire time.
-	// DetailSystemServer is its CPU use while dumpsys ran, in percent of that
-	// time alone.
+	// DetailSystemServer is the CPU use of system_server while dumpsys ran, in
+	// percent of that time alone.
 	SystemServer       *float64 `json:"system_server_cpu_pct"`
 	DetailSystemServer *float64 `json:"system_server_cpu_pct_during_detail"`
 	// CostSystemServer is the part of SystemServer that is caused by watching
@@ -241,7 +242,7 @@ type Overhead struct {
 	Memory  float64 `json:"max_memory_mb"`
 }
 
-// Cost is the time that one channel takes, measured on the host, in
+// Cost is the time that a round of one channel takes, measured on the host, in
 // milliseconds.
 type Cost struct {
 	Rounds int     `json:"rounds"`
@@ -269,13 +270,14 @@ type Process struct {
 	// Paused is the time, in seconds, for which the process was not sampled
 	// because its heap was being dumped.
 	Paused float64 `json:"paused_s"`
-	// Flat is how long memory that had grown was flat at the end, or 0 if it
-	// was not flat. If an inconclusive process was flat for half of the run, it
-	// counts as judged, although not as settled.
+	// Flat is the time, in seconds, for which memory that had grown was flat at
+	// the end, or 0 if it was not flat. If an inconclusive process was flat for
+	// half of the run, it counts as judged, although not as settled.
 	Flat float64 `json:"flat_s,omitempty"`
-	// Alive is how long the process was present. LongestStretch is the longest
-	// time with samples that is not interrupted by a restart, a long gap or a
-	// change of the source. Both are in seconds.
+	// Alive is the time for which the process was present. LongestStretch is
+	// the longest time with samples that is not interrupted by a restart, a
+	// long gap or a change of the source. Alive and LongestStretch are in
+	// seconds.
 	Alive          float64 `json:"alive_s"`
 	LongestStretch float64 `json:"longest_stretch_s"`
 	// CPU and CostCPU have the same meaning as in AppUsage.
@@ -287,7 +289,7 @@ type Process struct {
 	Worst    detector.State `json:"worst"`
 	Gate     detector.Gate  `json:"gate"`
 	// TrendGate is the verdict on the trend alone. Gate is the same unless heap
-	// dumps at marks prove a leak.
+	// dumps or counts at marks change the verdict.
 	TrendGate       detector.Gate     `json:"trend_gate,omitempty"`
 	Kind            detector.LeakKind `json:"kind"`
 	FirstSuspicious *float64          `json:"first_suspicious_s"`
@@ -304,13 +306,14 @@ type Process struct {
 	Reason              string       `json:"reason"`
 	Evidence            []Evidence   `json:"evidence"`
 	Transitions         []Transition `json:"transitions"`
-	// Headroom is how close the process is to its limits, HeadroomReasons
-	// explains why some values are unknown, and Limits lists the warnings.
+	// Headroom describes how close the process is to its limits,
+	// HeadroomReasons explains why some values are unknown, and Limits lists
+	// the warnings.
 	Headroom        []Standing     `json:"headroom"`
 	HeadroomReasons []string       `json:"headroom_reasons"`
 	Limits          []LimitWarning `json:"limits"`
-	// Deaths lists the latest 100 ends of lives. DeathsByReason holds the
-	// number of all ends by reason.
+	// Deaths lists the latest 100 deaths of the process. DeathsByReason holds
+	// the number of all deaths by reason.
 	Deaths         []Death        `json:"deaths"`
 	DeathsByReason map[string]int `json:"deaths_by_reason"`
 	// Faults lists the latest 100 crashes and ANRs that the workload reported.
@@ -326,9 +329,9 @@ type Process struct {
 	// AtMarks is the result of the heap dumps at marks, for each life that has
 	// such dumps.
 	AtMarks []MarkSeries `json:"at_marks"`
-	// CountsAtMarks is what the process left behind in the loops of a suite, as
-	// counts of objects, threads and files. It has an entry for each life and
-	// each kind of mark with at least two readings.
+	// CountsAtMarks contains the numbers of objects, threads and files that the
+	// process left behind in the loops of a suite. It has an entry for each
+	// life and each kind of mark with at least two readings.
 	CountsAtMarks []CountsAtMarks `json:"counts_at_marks,omitempty"`
 	Warnings      []string        `json:"warnings"`
 }
@@ -378,7 +381,7 @@ type Jump struct {
 	Sustained bool `json:"sustained"`
 }
 
-// Evidence is one number behind a verdict.
+// Evidence is one number on which a verdict is based.
 type Evidence struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -403,8 +406,8 @@ func WriteRun(dir string, run Run) error {
 	return WriteFileAtomic(filepath.Join(dir, "run.json"), append(text, '\n'))
 }
 
-// maxRunJSON bounds what ReadRun accepts; a run of 100 processes stays under 1
-// MB.
+// maxRunJSON is the maximum size, in bytes, of a run.json that ReadRun accepts;
+// a run of 100 processes stays under 1 MB.
 const maxRunJSON = 64 << 20
 
 // retiredKeys are keys of run.json and samples.ndjson that were used before the

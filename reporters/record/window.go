@@ -3,16 +3,17 @@ package record
 import "github.com/leakgate/leakgate/detector"
 
 // JudgedWindow is a span of a run on one device that is judged separately. The
-// family size for its verdicts includes all processes of all windows that were
-// opened before it ended.
+// family size for the verdicts of a window is the number of series in the
+// window, multiplied by the number of windows that were opened on the device
+// before the window ended.
 type JudgedWindow struct {
 	// Number is unique in the run; Name is chosen by the program that opens the
 	// window.
 	Number int    `json:"number"`
 	Name   string `json:"name"`
 	Device string `json:"device"`
-	// T and Ended are seconds since the start of the run, on the device's
-	// clock.
+	// T and Ended are the beginning and the end of the window, in seconds since
+	// the start of the run on the device's clock.
 	T     float64 `json:"t_s"`
 	Ended float64 `json:"ended_s"`
 	// Open reports whether the window was not closed and ended with the run.
@@ -21,8 +22,8 @@ type JudgedWindow struct {
 	Apps      []WindowApp     `json:"apps"`
 }
 
-// WindowApp is the verdict on all processes of an app together in a window. The
-// fields have the same meaning as in [AppVerdict].
+// WindowApp is the verdict on an app in a window, based on the sum of the
+// memory of its processes. The fields have the same meaning as in [AppVerdict].
 type WindowApp struct {
 	User          int               `json:"user"`
 	App           string            `json:"app"`

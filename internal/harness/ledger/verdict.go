@@ -16,7 +16,8 @@ func (a *Account) Record(processes int) record.Process {
 	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
 	if a.part.workloadEnded() != nil {
-		// While the run continues, another workload could still follow.
+		// The end of a workload is not passed on at once, because another
+		// workload could follow.
 		a.Detector.EndWorkload(a.part.load.up)
 	}
 	v := a.Detector.Verdict()

@@ -7,8 +7,8 @@ import (
 )
 
 // leastIdle is the minimum number of seconds for which a device must be watched
-// after its last workload for the end of the workload to matter. Shorter times
-// may only be the time that it takes to end a run.
+// after its last workload for the end of the workload to matter. A shorter time
+// may be needed just to end the run.
 const leastIdle = 120
 
 // workloads tracks the workloads that stress the apps of one device.

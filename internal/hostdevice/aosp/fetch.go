@@ -230,7 +230,8 @@ func distribution(text []byte) (id, codename string) {
 }
 
 // network returns the network settings of this machine's apt: its proxies, and
-// whether its clock is reliable enough to check the dates of the mirror.
+// whether this machine's clock is reliable enough to check the dates of the
+// mirror.
 func network(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "apt-config", "dump").Output()
 	if err != nil {
