@@ -101,8 +101,8 @@ func (l *Leaks) Skip(reason string) Decorator {
 // [Held].
 type Identity func(*monitor.Exception)
 
-// Key identifies a leak by its key, or by at least the first 8 characters of
-// the key. Reports show the key.
+// Key identifies a leak by the key that reports show, or by at least the first
+// 8 characters of the key.
 func Key(key string) Identity { return func(e *monitor.Exception) { e.Key = key } }
 
 // Class identifies leaks by the class of the leaking objects, with or without
@@ -122,7 +122,7 @@ func Until(year int, month time.Month, day int) Date {
 }
 
 // around returns a decorator that calls a function once in each spec, before
-// its first decorated node.
+// the first node that it decorates.
 func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
 	once := new(int) // the address of once identifies the decorator
 	l.decorators++
@@ -181,9 +181,9 @@ func caller() string {
 	}
 }
 
-// withoutHost converts a location for the record of a run, which must not
-// contain directories of this computer. The result is relative to the directory
-// of the package, in which Go runs the package's tests.
+// withoutHost removes this computer's directories from a location, because the
+// record of a run must not contain them. The result is relative to the
+// directory of the package, in which Go runs the package's tests.
 func withoutHost(location string) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -198,7 +198,7 @@ func withoutHost(location string) string {
 
 const packagePath = "github.com/leakgate/leakgate/harness"
 
-// patternsOf parses names and patterns of processes.
+// patternsOf converts strings such as com.shop and com.shop:* to patterns.
 func patternsOf(names []string) []capture.Pattern {
 	out := make([]capture.Pattern, len(names))
 	for i, n := range names {

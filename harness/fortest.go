@@ -71,7 +71,7 @@ func splitOptions(t testing.TB, opts []any) (watch []Option, check []CheckOption
 	return watch, check
 }
 
-// endTest checks a test that is over, and ends the test's run.
+// endTest checks a finished test for leaks and ends the run.
 func (l *Leaks) endTest(ctx context.Context, t testing.TB, s *spec) {
 	t.Helper()
 	s.stopBackground()

@@ -140,7 +140,7 @@ func (d *Dump) GomegaString() string {
 // maxReport bounds the size of an analysis that is read, in bytes.
 const maxReport = 512 << 20
 
-// Dump dumps the heap of a process and analyzes it. The dump becomes part of
+// Dump takes a heap dump of a process and analyzes it. The dump becomes part of
 // the run.
 func (l *Leaks) Dump(ctx context.Context, process string) (*Dump, error) {
 	h, err := l.watcher()

@@ -79,7 +79,7 @@ func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context
 	return &result, err
 }
 
-// tripEntry is a trip as a report entry.
+// tripEntry is the value of a report entry about a trip.
 type tripEntry struct{ Trip }
 
 // String returns the trip as it appears on the console.

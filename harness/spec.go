@@ -40,7 +40,8 @@ type spec struct {
 	collected int
 	// tests are the checks of the instrumented tests that ran within the spec.
 	tests []record.Check
-	// background is the context of background stress. It ends with the spec.
+	// background lists the stress that must be stopped after the body of the
+	// spec.
 	background []*Background
 	serial     *string
 	serialSet  bool
@@ -312,8 +313,7 @@ func (l *Leaks) afterSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	l.judge(s, l.closeCheck(ctx, s, report), report)
 }
 
-// drop discards a check that was prepared for a spec that turned out not to
-// need one.
+// drop discards a prepared check if the spec turned out not to need one.
 func (l *Leaks) drop(ctx context.Context, s *spec) {
 	if s.number == 0 {
 		return
@@ -364,7 +364,8 @@ func why(err error) string {
 	return firstLine(err.Error())
 }
 
-// outcomeOf returns the outcome of the spec itself.
+// outcomeOf returns the outcome of the spec according to Ginkgo, without regard
+// to leaks.
 func outcomeOf(r ginkgo.SpecReport) (outcome, stack string) {
 	switch {
 	case r.State.Is(types.SpecStatePassed):

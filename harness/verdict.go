@@ -208,8 +208,8 @@ func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 }
 
 // unopened returns the specs whose check could not be opened, for example while
-// a device was disconnected. The run contains no record of them. Entries of
-// other processes arrive as JSON.
+// a device was disconnected. The run contains no record of them. Report entries
+// of specs that ran in other processes arrive as JSON.
 func unopened(report ginkgo.Report) []string {
 	var out []string
 	for _, s := range report.SpecReports {

@@ -30,8 +30,8 @@ func wide(input []byte, order binary.ByteOrder) []byte {
 }
 
 // detect returns the format of an input. The line at which a report begins
-// determines whether the input is a logcat or plain text; if there is no such
-// line, the first lines determine it.
+// determines whether the input is a logcat or plain text; if no report begins
+// anywhere, the first lines of the input determine it.
 func detect(input []byte) Form {
 	if trimmed := bytes.TrimSpace(input[:min(len(input), 4<<10)]); bytes.HasPrefix(trimmed, []byte("<")) {
 		return JUnit

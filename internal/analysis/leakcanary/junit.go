@@ -142,9 +142,9 @@ func attribute(list []xml.Attr, name string) int {
 // character matches a numeric character reference.
 var character = regexp.MustCompile(`&#(?:x([0-9a-fA-F]+)|([0-9]+));`)
 
-// legal replaces the characters that XML 1.0 does not allow. Runners write the
-// escape sequences of an output into reports, and a single one must not make
-// the whole report unreadable.
+// legal replaces the characters that XML 1.0 does not allow. Test runners copy
+// terminal escape sequences from the output of a test into reports, and a
+// single one must not make the whole report unreadable.
 func legal(input []byte) []byte {
 	input = bytes.Map(func(r rune) rune {
 		if isLegal(r) {

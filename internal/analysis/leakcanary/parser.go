@@ -287,9 +287,9 @@ const maxJoined = 8 << 10
 // LeakTraceWrapper may have wrapped a line.
 const longWord = 40
 
-// joined joins the parts of a line that LeakTraceWrapper has wrapped: at a full
-// stop, which the wrapper keeps; at a blank, which it removes; or within a word
-// that is longer than a line.
+// joined joins the two parts of a line that LeakTraceWrapper has wrapped. The
+// wrapper breaks a line after a full stop, at a blank, which it removes, or
+// within a word that is longer than a line.
 func joined(line, next string) string {
 	if len(line) > maxJoined {
 		return line

@@ -114,7 +114,8 @@ func spent(before, after []byte) known.Duration {
 	return known.OfDuration(to.N - from.N)
 }
 
-// block sets Block to the block of the output that is about the process.
+// block parses the output of dumpsys and stores the part that is about the
+// process in Block.
 func (d *Detail) block(text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {

@@ -13,6 +13,6 @@
 //
 // The package does no I/O; all times are times of the device and come with the
 // readings. Impossible readings are ignored. A limit that is exceeded cannot be
-// the real limit, so no warning is based on it. Leaks that end below the limit
-// are found by package detector.
+// the real limit, so no warning is based on it. Package detector finds leaks in
+// processes that do not come close to a limit.
 package limit

@@ -61,7 +61,8 @@ const (
 	leastLast = 0.75
 )
 
-// lasting reports whether growth is even over its time and continues.
+// lasting reports whether growth is even over the whole time and still
+// continues at the end.
 func lasting(x, y []float64) bool {
 	if len(x) < 8 {
 		return false

@@ -28,8 +28,8 @@ type Warning struct {
 	// Rate is the growth of the last hour (for the Java heap: of the last four
 	// hours).
 	Rate Rate
-	// TimeLeft is the time until the limit is reached at that growth; it is
-	// valid only if TimeKnown is set.
+	// TimeLeft is the time until the limit is reached at this rate; it is valid
+	// only if TimeKnown is set.
 	TimeLeft  time.Duration
 	TimeKnown bool
 	// Urgent reports whether 95 % of the limit is used.
@@ -89,8 +89,8 @@ const (
 )
 
 // Watch judges one process. It keeps a few kilobytes, however many readings it
-// receives. The zero Watch is ready to use: the process counts as started with
-// its first reading.
+// receives. The zero Watch is ready to use: the process is assumed to have
+// started at its first reading.
 type Watch struct {
 	from   time.Duration
 	begun  bool

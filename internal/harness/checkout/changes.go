@@ -27,7 +27,8 @@ const (
 	maxHeader = 32 << 10
 )
 
-// Changes describes the changes of a pull request.
+// Changes holds the files that a pull request changes and the lines that it
+// adds.
 type Changes struct {
 	files map[string]bool
 	added map[string][]span

@@ -165,9 +165,9 @@ func walkSources(ctx context.Context, root *os.Root) ([]string, error) {
 	return files, err
 }
 
-// isOutput reports whether a directory contains generated files. A package may
-// be named build, so the directory counts as Gradle's only if a build script or
-// sources are next to it.
+// isOutput reports whether a directory is hidden, or contains downloaded or
+// generated files. A package may be named build, so a directory with this name
+// is skipped only if a Gradle build script or src is next to it.
 func isOutput(root *os.Root, dir string) bool {
 	base := path.Base(dir)
 	if strings.HasPrefix(base, ".") || base == "node_modules" {

@@ -307,7 +307,7 @@ func version(text string) (string, *fault) {
 	return text, nil
 }
 
-// seed parses the seed of the monkey; nil means a new seed for each run.
+// seed parses the seed of monkey; nil means a new seed for each run.
 func seed(text string) (*int64, *fault) {
 	if text == "auto" {
 		return nil, nil

@@ -108,8 +108,8 @@ func (l leaf) variable() string {
 }
 
 // StandInVariable is the environment variable for devices.stand_in. Commands
-// and programs that use no file read it too, so its name is not derived from
-// the key.
+// and programs without a configuration file read this variable too, so its name
+// is not derived from the key.
 const StandInVariable = variablePrefix + "STAND_IN"
 
 // Variables returns a map from the path of each key that can be set by an

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Layer is the layer from which a value comes. A stronger layer has a higher
-// number.
+// Layer is one of the sources from which a value can come. A stronger layer,
+// which overrides the weaker ones, has a higher number.
 type Layer uint8
 
 // The layers, weakest first.
@@ -74,7 +74,7 @@ func (o Origin) remark() string {
 	return text
 }
 
-// Origin returns the origin of the value at a path. A path consists of keys
+// Origin says where the value at a path comes from. A path consists of keys
 // joined by dots, such as sample.normal, or app.processes[0] for an entry of a
 // list.
 func (c *Config) Origin(path string) Origin { return c.origins[path] }
@@ -85,10 +85,11 @@ func (c *Config) Profile() string { return c.profile }
 // Profiles returns the names of all profiles in the order of the file.
 func (c *Config) Profiles() []string { return c.profiles }
 
-// Problem returns a problem with the value at a path. It is for callers that
-// know more about a value than this package does, such as the names of options.
-// The problem points to the value if the value is written in the file, and to
-// the file as a whole otherwise.
+// Problem creates an error message about the value at a path. It is for callers
+// that know more about a value than this package does, such as the names of
+// options. The problem points to the value in the file, or to the environment
+// variable or flag that sets the value. For a default, it points to the file as
+// a whole.
 func (c *Config) Problem(path, message string) Problem {
 	p := Problem{File: c.source.name, Path: path, Message: c.Redact(message)}
 	switch o := c.Origin(path); o.Layer {

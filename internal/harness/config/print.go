@@ -183,7 +183,7 @@ func (k key) yaml(text string) string {
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// json returns the value for JSON.
+// json returns a value as a number, boolean or string of JSON.
 func (k key) json(text string) any {
 	switch {
 	case k.form.plain && jsonNumber.MatchString(text):

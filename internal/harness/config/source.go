@@ -145,10 +145,10 @@ func complaint(err error) (line int, text string) {
 }
 
 // syntax locates an error of the library, which does not report columns. The
-// reported line may be the previous line or the line where a block begins, and
-// some errors have no line. The library is therefore run again on ever shorter
-// prefixes of the text: the error is at the first character that causes the
-// same error.
+// line that the library reports may be the one before the error or the one
+// where a block begins, and some errors have no line. The library is therefore
+// run again on ever shorter prefixes of the text: the error is at the first
+// character that causes the same error.
 func (s source) syntax(err error) *Problem {
 	line, text := complaint(err)
 	at, ok := s.locate(text)
@@ -214,9 +214,9 @@ func wordStart(line string, i int) int {
 	return strings.LastIndexAny(line[:i], " \t") + 1
 }
 
-// unclosed lists the errors about a bracket or quote that stays open. Every
-// prefix of the text that ends inside a bracket or quote is invalid, even if it
-// is closed later, so the search must start at the end.
+// unclosed lists the errors about a bracket or quote that is never closed.
+// Every prefix of the text that ends inside a bracket or quote is invalid, even
+// if it is closed later, so the search must start at the end.
 var unclosed = map[string]string{
 	"did not find expected ',' or ']'": "the bracket [ is not closed, or a comma is missing after an entry",
 	"did not find expected ',' or '}'": "the brace { is not closed, or a comma is missing after an entry",
@@ -224,8 +224,8 @@ var unclosed = map[string]string{
 }
 
 // first returns the smallest n for which the prefix of the text up to ends[n]
-// has the error, as does every longer prefix. It returns false if there is
-// none, or if an open bracket or quote is too far away.
+// has the error, as does every longer prefix. It returns false if no prefix has
+// the error, or if an open bracket or quote is too far away.
 func (s source) first(ends []int, text string) (int, bool) {
 	if unclosed[text] == "" {
 		n := sort.Search(len(ends), func(n int) bool { return s.complains(ends[n], text) })

@@ -23,7 +23,7 @@ type Plan struct {
 // Bind mounts a directory or file of this machine at a path on the phone.
 type Bind struct{ From, To string }
 
-// Command is a program that runs as long as the nest.
+// Command is a program that runs for the lifetime of the nest.
 type Command struct {
 	Args, Env []string
 	UID       int

@@ -153,7 +153,7 @@ type Row struct {
 	// process).
 	Type string `json:"type"`
 	// Class is the most frequent class of the leaked objects. Classes lists all
-	// classes in base and head, the most frequent first.
+	// classes of the leaked objects in base and head, the most frequent first.
 	Class   string        `json:"class"`
 	Classes []ClassCounts `json:"classes,omitempty"`
 	// Key identifies the leak and does not change between builds. MovedFrom is
@@ -214,8 +214,8 @@ type Sides struct {
 	Head *float64 `json:"head"`
 }
 
-// ClassCounts is a class of a leak with the number of its objects that are
-// leaked at the end.
+// ClassCounts is a class of leaked objects with the number of its objects in
+// the last heap dump of base and head.
 type ClassCounts struct {
 	Class string `json:"class"`
 	Base  int64  `json:"base"`
@@ -272,7 +272,7 @@ const (
 	Present Status = "present"
 )
 
-// Statuses returns all statuses in the order of a report.
+// Statuses returns all statuses in the order in which reports list them.
 func Statuses() []Status {
 	return []Status{New, Wider, Grown, Heavier, Moved, Present, Accepted, Known, Transient, Shrunk, Gone}
 }

@@ -55,7 +55,7 @@ func (r *Row) name() string {
 	return cmp.Or(r.Class, r.Key)
 }
 
-// kind returns the kind of problem that a row describes, unless it is a leak of
+// kind returns the kind of problem that a row describes, or "" for a leak of
 // Java objects.
 func (r *Row) kind() string {
 	switch r.Type {
@@ -403,7 +403,8 @@ func (c *Comparison) change() (short, long string) {
 	return "now", "this change"
 }
 
-// nothingWorse reports whether a comparison needs no attention.
+// nothingWorse reports whether the run passes and no leak is worse than in the
+// base.
 func (c *Comparison) nothingWorse() bool {
 	return c.Verdict == Pass && len(c.Reasons) == 0 &&
 		!slices.ContainsFunc(c.Leaks, func(r Row) bool { return r.shown() })
@@ -582,7 +583,8 @@ func (p *ProcessRow) after() (base, head string) {
 	return low + "–" + high, head
 }
 
-// evidence describes the evidence by which a process was judged.
+// evidence describes the heap dumps, the trend and the deaths of a process, on
+// which its verdict is based.
 func (c *Comparison) evidence(p *ProcessRow) string {
 	var parts []string
 	switch {

@@ -196,8 +196,8 @@ func physical(file string, line int) sarifLocation {
 	return sarifLocation{Physical: sarifPhysical{sarifArtifact{escapedPath(file), "%SRCROOT%"}, sarifRegion{line}}}
 }
 
-// sarifText changes a message so that no part of it is interpreted as a link
-// (SARIF 2.1.0, 3.11.6) or a placeholder (3.11.5).
+// sarifText changes a message so that viewers find no links (SARIF 2.1.0,
+// 3.11.6) and no placeholders (3.11.5) in the text.
 func sarifText(s string) sarifMessage {
 	s = text.Head(s, maxText)
 	return sarifMessage{strings.NewReplacer("](", "] (", "{", "(", "}", ")").Replace(s)}
