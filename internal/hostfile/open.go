@@ -20,7 +20,8 @@ func Open(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// Read returns the content of a regular file of at most limit bytes.
+// Read returns the content of a regular file. It returns an error if the file
+// is larger than the given number of bytes.
 func Read(path string, most int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

@@ -18,8 +18,9 @@ type Paths struct {
 	others []string
 }
 
-// NewPaths returns a Paths for a directory: paths below it become relative, and
-// others are reduced to their last element.
+// NewPaths returns a Paths for a directory. Paths below this directory become
+// relative to it. Paths below the home directory, the directory for temporary
+// files and the current directory are reduced to their last element.
 func NewPaths(root string) Paths {
 	p := Paths{root: filepath.Clean(root)}
 	if abs, err := filepath.Abs(root); err == nil {
@@ -53,7 +54,7 @@ func (p Paths) Text(text string) string {
 }
 
 // Error returns the message of an error without the paths that its causes name;
-// the rest is changed as by Text.
+// the rest of the message is changed as by Text.
 func (p Paths) Error(err error) string {
 	if err == nil {
 		return ""
@@ -128,8 +129,8 @@ func shorten(text, dir string) string {
 }
 
 // each finds the occurrences of a path in a string, except those at the end of
-// a longer path, and calls with for each of them. with returns the replacement
-// and the rest of the string, at which the search continues.
+// a longer path, and calls a function for each occurrence. The function returns
+// the replacement and the rest of the string, at which the search continues.
 func each(text, path string, with func(rest string) (by, next string)) string {
 	var out strings.Builder
 	for {

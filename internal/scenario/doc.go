@@ -1,5 +1,5 @@
-// Package scenario simulates the memory of processes: noise, warm-ups, caches,
-// garbage collection, steps, loads and leaks, from a seed.
+// Package scenario simulates the memory of processes from a seed: noise,
+// warm-ups, caches, garbage collection, steps, loads and leaks.
 //
 // A [Scenario] describes a process, a [Path] is one simulated process on a grid
 // of 15 s, and [Play] feeds a path to a detector as a run would: at the

@@ -36,8 +36,8 @@ func App(r *rand.Rand) Scenario {
 	}
 }
 
-// each returns the times of an event that repeats every given number of minutes
-// until the end of a run.
+// each returns the times of an event that repeats at an interval of the given
+// number of minutes until the end of a run.
 func (s Scenario) each(minutes float64) []float64 {
 	var out []float64
 	for m := minutes; m < s.Hours*60; m += minutes {
@@ -46,8 +46,9 @@ func (s Scenario) each(minutes float64) []float64 {
 	return out
 }
 
-// until returns the deaths of a process that dies whenever it reaches a number
-// of MB. This number varies randomly by 2 %.
+// until returns the times at which a process dies, if it dies and restarts
+// whenever its memory reaches a limit in MB. The limit varies randomly with a
+// standard deviation of 2 %.
 func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
 	var out []float64
 	for born := 0.0; born < s.Hours*60; {

@@ -38,8 +38,8 @@ var (
 
 // Scenario is a process to simulate. Sizes are in MB (1024 kB), times in
 // minutes, rates in MB/h. All parts may be combined; a zero part is skipped.
-// When the process restarts, all its memory is released except the noise, the
-// load and the peaks, and the times of a leak, a warm-up and a cache start
+// When the process restarts, all its memory is released, except the noise, the
+// load and the peaks. The times of a leak, a warm-up and a cache then start
 // again.
 type Scenario struct {
 	Name  string
@@ -48,16 +48,16 @@ type Scenario struct {
 	// AR(1) coefficient per 30 s, where 0 means independent noise.
 	Sigma, Rho float64
 	// Leak starts at LeakStart in dimension LeakDim and continues until
-	// LeakEnd, or until the end if that is 0. If LeakLump > 0, the leak comes
-	// in lumps of that size at random times (Poisson).
+	// LeakEnd, or until the process ends if LeakEnd is 0. If LeakLump > 0, the
+	// leak comes in lumps of that size at random times (Poisson).
 	Leak, LeakStart, LeakEnd, LeakLump float64
 	LeakDim                            Dim
 	// Walk is a random walk in MB per square root of an hour.
 	Walk float64
 	// Warm is the size of a warm-up in MB, with time constant WarmTau.
 	Warm, WarmTau float64
-	// Wave is the peak-to-peak size of a load with period WavePeriod. With
-	// Square it is a square wave.
+	// Wave is the peak-to-peak size of a load with period WavePeriod. If Square
+	// is set, the load is a square wave; otherwise, it is a sine wave.
 	Wave, WavePeriod float64
 	Square           bool
 	// Steps are rises that happen once; a step with a negative time happens at
@@ -70,10 +70,10 @@ type Scenario struct {
 	// each ToothPeriod and is released at the end of the period. The phase is
 	// random, except that it is 0 for a period of an hour.
 	Tooth, ToothPeriod, ToothRise float64
-	// Cache fills linearly up to Cache within CacheTime.
+	// Cache is the size of a cache that fills linearly within CacheTime.
 	Cache, CacheTime float64
-	// Peak is additional memory that is present during the last PeakTime of
-	// each PeakEvery.
+	// Peak is additional memory that is present during the last PeakTime
+	// minutes of every PeakEvery minutes.
 	Peak, PeakTime, PeakEvery float64
 	// Trimmed is the rate at which the kernel drops clean pages of Code, so
 	// that the total falls. Code starts higher by the amount that will be
@@ -82,7 +82,7 @@ type Scenario struct {
 	// Level is constant memory in addition to the base, in MB.
 	Level float64
 	// Restarts are the times at which the process dies and restarts; Gaps are
-	// the spans in which it is not watched. Both lists are in order.
+	// the spans in which it is not watched. Both lists are sorted by time.
 	Restarts []float64
 	Gaps     []Gap
 	// Dies is the cause of each death; WorkEnd is the minute at which the
@@ -150,8 +150,8 @@ func (m *maker) grow() {
 	}
 }
 
-// newborn reports whether a point is the first of a life other than the first
-// one of the run.
+// newborn reports whether a point is the first one after a restart of the
+// process.
 func (m *maker) newborn(i int) bool { return i > 0 && m.age[i] < m.age[i-1] }
 
 func (m *maker) noise(d Dim) {
@@ -167,7 +167,7 @@ func (m *maker) noise(d Dim) {
 	}
 }
 
-// add adds the parts that depend on the age of the process.
+// add adds to a dimension an amount that depends on the age of the process.
 func (m *maker) add(d Dim, f func(age float64) float64) {
 	for i, age := range m.age {
 		m.p.Dims[d][i] += f(age)

@@ -12,11 +12,11 @@ const boot = 1000 * time.Second
 
 // Conditions describes how a path is watched.
 type Conditions struct {
-	// Processes is the number of processes that share the detail channel, one
-	// turn every 30 s; 0 means 3.
+	// Processes is the number of processes that share the detail channel, which
+	// reads one process every 30 s; 0 means 3.
 	Processes int
 	// Interval is the time between two samples; 0 means the interval that the
-	// machine demands.
+	// detector demands.
 	Interval time.Duration
 	// Drop is the probability that a sample is lost.
 	Drop float64
@@ -25,10 +25,11 @@ type Conditions struct {
 	Diagnosis time.Duration
 	// NoBreakdowns disables the detail channel.
 	NoBreakdowns bool
-	// Anonymous reads RssAnon and VmSwap: memory of Code and Other is missing.
+	// Anonymous reads only RssAnon and VmSwap: the samples then lack the memory
+	// of Code, Other and System.
 	Anonymous bool
-	// LoopEvery > 0 marks the beginning of a loop of the workload at this
-	// interval.
+	// LoopEvery is the time between the marks that begin a loop of the
+	// workload; 0 means no marks.
 	LoopEvery time.Duration
 }
 
@@ -70,8 +71,9 @@ func (p *Path) Breakdown(i int) detector.Breakdown {
 }
 
 // Play feeds a path to a detector and returns its transitions, with times
-// counted from the beginning of the path. Samples are lost at random, with
-// random numbers from 0 to 1; lost may be nil if no samples are lost.
+// counted from the beginning of the path. The function chance returns random
+// numbers from 0 to 1, which determine the samples that are lost; it may be nil
+// if no samples are lost.
 func Play(p *Path, d *detector.Detector, c Conditions, chance func() float64) []detector.Transition {
 	w := NewWatch(p, d, c, chance)
 	w.Until(p.Len())

@@ -57,7 +57,8 @@ func Null(hours float64) []Scenario {
 	return out
 }
 
-// Leaks returns the scenarios of detection: each kind of noise with each rate.
+// Leaks returns scenarios with a leak that should be detected: each kind of
+// noise with each rate of growth.
 func Leaks(start, hours float64) []Scenario {
 	var out []Scenario
 	for _, sigma := range []float64{5, 20, 50} {
@@ -77,8 +78,8 @@ func Leaks(start, hours float64) []Scenario {
 	return out
 }
 
-// Shapes returns leaks that do not grow in a straight line with plain noise,
-// and the same scenarios without the leak: lumps, loads, collections, warm-ups,
+// Shapes returns scenarios in which memory does not simply grow in a straight
+// line, with a leak and without one: lumps, loads, collections, warm-ups,
 // restarts, gaps, memory that the kernel reclaims.
 func Shapes(hours float64) []Scenario {
 	var out []Scenario

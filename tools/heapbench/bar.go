@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// state is the result of a bar. A bar is open if a figure that it needs is
-// missing.
+// state says whether the figures meet a bar. A bar is open if a figure that it
+// needs is missing.
 type state string
 
 const (
@@ -23,16 +23,16 @@ type verdict struct {
 }
 
 const (
-	// androidLimit is the limit for a whole process on a dump of a few
-	// megabytes; it matters because a gate analyzes many dumps.
+	// androidLimit is the maximum wall time of a process that analyzes a dump
+	// of a few megabytes. This time matters because a gate analyzes many dumps.
 	androidLimit = 200 * time.Millisecond
 	// tracingLimit is the maximum time of leak traces, as a share of the
 	// engine's time.
 	tracingLimit = 1. / 3
-	// growthLimit is how much faster than log n the time per object may grow. A
-	// part of this growth occurs because memory no longer fits in the
-	// processor's caches. Work that grows like n^1.25 exceeds the limit over
-	// these sizes.
+	// growthLimit is the maximum growth of the time per object, divided by the
+	// growth of log n. A part of this growth occurs because memory no longer
+	// fits in the processor's caches. Work that grows like n^1.25 exceeds the
+	// limit over these sizes.
 	growthLimit = 2
 )
 
@@ -61,7 +61,9 @@ func (p *plan) verdicts() []verdict {
 	return out
 }
 
-// quantity is a quantity, with its unit, in which two tools are compared.
+// quantity is a measure by which two tools are compared. The function of
+// computes the value from the runs of a tool, and the function text formats the
+// value with its unit.
 type quantity struct {
 	of   func([]figure) float64
 	text func(float64) string
@@ -126,8 +128,8 @@ func (p *plan) tracing(dump string) verdict {
 
 func androidBar(what string) string { return what + ": less than " + seconds(androidLimit) + " s" }
 
-// android compares the figures of one Android dump with its bar, including the
-// start of the process.
+// android compares the wall time for one Android dump with its bar. The time
+// includes the start of the process.
 func (p *plan) android(d *dump) verdict {
 	bar := androidBar(d.name)
 	mine := p.job(d.name, ours)
@@ -142,8 +144,8 @@ func (p *plan) android(d *dump) verdict {
 	return v
 }
 
-// growth compares the time per object with n log n. All sizes are required: the
-// smaller ones alone prove nothing.
+// growth compares the growth of the time per object with that of log n. All
+// sizes are required: the smaller ones alone prove nothing.
 func (p *plan) growth() verdict {
 	bar := fmt.Sprintf("%s to %s: time per object grows at most %d times as fast as log n", p.scale[0],
 		p.scale[len(p.scale)-1], growthLimit)
@@ -163,8 +165,8 @@ func (p *plan) growth() verdict {
 	return verdict{bar, fmt.Sprintf("%.2f times", worst), atMost(worst, growthLimit)}
 }
 
-// growth returns the time per object relative to the other row, divided by the
-// growth of log n.
+// growth returns the time per object relative to that of the first row, divided
+// by the growth of log n.
 func (j *job) growth(first *job) float64 {
 	return (j.cost() / first.cost()) / (math.Log(float64(j.dump.objects)) / math.Log(float64(first.dump.objects)))
 }

@@ -84,7 +84,7 @@ func (t *tail) explain(err error) error {
 	return err
 }
 
-// plain returns a line of at most 200 letters, without colors and without
+// plain returns at most 200 characters of a line, without colors and without
 // characters that would break a table.
 func plain(line []byte) string {
 	text := strings.Map(func(r rune) rune {

@@ -94,7 +94,7 @@ func (d *dump) known(want manifest) bool {
 	return true
 }
 
-// write replaces the manifest as a whole.
+// write replaces the manifest file atomically.
 func (m manifest) write(path string) error {
 	data, err := json.Marshal(m)
 	if err != nil {

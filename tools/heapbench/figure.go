@@ -46,8 +46,8 @@ func largest(all []figure) int64 {
 	return most
 }
 
-// seconds formats a time with three significant digits, at most down to
-// milliseconds.
+// seconds formats a time with three significant digits, but with at most three
+// decimals.
 func seconds(d time.Duration) string {
 	s := d.Seconds()
 	switch {

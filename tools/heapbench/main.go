@@ -96,7 +96,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		}
 		o.cache = filepath.Join(dir, "leakgate", "heapbench")
 	}
-	// The JVM that writes a dump has its own working directory.
+	// The path must be absolute, because the JVM that writes a dump has its own
+	// working directory.
 	if o.cache, err = filepath.Abs(o.cache); err != nil {
 		errs = append(errs, fmt.Errorf("invalid -cache: %w", err))
 	}

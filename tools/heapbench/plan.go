@@ -32,7 +32,7 @@ type job struct {
 	dump    *dump
 	tool    *tool
 	figures []figure
-	// failed is the reason why there are no more figures, or "".
+	// failed is the error of the run that failed, or "" if no run has failed.
 	failed string
 }
 

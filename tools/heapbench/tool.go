@@ -38,8 +38,8 @@ type tool struct {
 	version string
 	// program is the path of the program and its first arguments, set by get.
 	program []string
-	// args returns the arguments for a dump. Output files are written to the
-	// directory.
+	// args returns the arguments for a dump. The tool writes its output files
+	// to the directory scratch.
 	args func(dump, scratch string) []string
 	find finder
 	// missing is the reason why the tool is missing, or "" if it exists.
@@ -133,8 +133,8 @@ func allTools() []*tool {
 }
 
 // thrice returns a dump and two copies of it. The copies are needed because
-// several names of one file count as one dump. If there is no space for the
-// copies, the error says what is missing.
+// several names of one file count as one dump. If a copy cannot be made,
+// leakgate fails and names the missing file.
 func thrice(dump, scratch string) []string {
 	names := []string{dump}
 	for _, name := range []string{"second", "third"} {

@@ -20,8 +20,8 @@ type budgets map[string]float64
 // usual is the budget of a package that is not listed.
 const usual = 20
 
-// readBudgets parses the block of a Markdown page that is fenced with
-// "budgets": each line is "package: seconds".
+// readBudgets parses the code block of a Markdown page that begins with
+// ```budgets. Each line of the block is "package: seconds".
 func readBudgets(page string) (budgets, error) {
 	if page == "" {
 		return nil, nil

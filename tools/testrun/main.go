@@ -41,8 +41,8 @@ func main() {
 
 // options holds testrun's own flags.
 type options struct {
-	// budgets is the path of a page, and retry the path of a log; either may be
-	// empty.
+	// budgets is the path of a page, and retry is the path of a log; either may
+	// be empty.
 	budgets, retry string
 	// seconds is the time limit for all packages together; 0 means unlimited.
 	seconds float64

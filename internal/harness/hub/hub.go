@@ -56,8 +56,8 @@ func (h *Hub) Happened(e record.Event) {
 // Changed implements monitor.Observer.
 func (h *Hub) Changed(string, func() []monitor.Row) {}
 
-// Death waits until the reason why the process with the given pid has ended is
-// known, and returns it. It returns "" if the reason is unknown.
+// Death waits until it is known why the process with the given pid ended, and
+// returns the reason. It returns "" if the reason is unknown.
 func (h *Hub) Death(ctx context.Context, pid int) (string, error) {
 	return h.deaths.Reason(ctx, pid), nil
 }
@@ -75,8 +75,8 @@ func (h *Hub) log(format string, args ...any) {
 
 // Start chooses and locks the devices and starts the run, unless the run has
 // already started. Specs that need the run also call Start. After a failed
-// start, it returns the same error again, so a suite without a device fails
-// immediately; if again is set, it retries.
+// start, Start returns the same error again, so a suite without a device fails
+// immediately. If again is set, Start retries.
 func (h *Hub) Start(ctx context.Context, again bool) error {
 	select {
 	case h.starting <- struct{}{}:
@@ -149,8 +149,8 @@ func (h *Hub) start(ctx context.Context) error {
 	return nil
 }
 
-// waiting describes who holds the devices that the suite waits for. It is nil
-// if the suite is not waiting.
+// waiting returns a function that logs who holds the devices, or nil if the
+// suite does not wait for devices.
 func (h *Hub) waiting() func(fleet.InUseError) {
 	if !h.options.Wait {
 		return nil
@@ -211,7 +211,7 @@ type Opened struct {
 }
 
 // Open starts the run if necessary, and opens a check. Recount must be called
-// to count the objects before the body.
+// to count the objects before the body of the spec.
 func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err := h.Start(ctx, false); err != nil {
 		return Opened{}, err
@@ -253,7 +253,7 @@ func (h *Hub) check(number int) (*monitor.OpenCheck, error) {
 	return nil, fmt.Errorf("there is no open check %d", number)
 }
 
-// Recount counts the objects of all processes before the body.
+// Recount counts the objects of all processes before the body of a spec.
 func (h *Hub) Recount(ctx context.Context, number int) error {
 	c, err := h.check(number)
 	if err != nil {
@@ -262,7 +262,7 @@ func (h *Hub) Recount(ctx context.Context, number int) error {
 	return c.Recount(ctx)
 }
 
-// CollectRequest selects what a check examines after the body.
+// CollectRequest selects what a check examines after the body of its spec.
 type CollectRequest struct {
 	Check             int
 	Location          string
@@ -320,7 +320,7 @@ func (h *Hub) Close(ctx context.Context, r CloseRequest) (record.Check, error) {
 	return c.Close(ctx, r.Outcome, r.Stack)
 }
 
-// Now returns the present states of the processes that match a name or pattern.
+// Now returns the current states of the processes that match a name or pattern.
 func (h *Hub) Now(_ context.Context, process string) ([]Standing, error) {
 	run, err := h.live()
 	if err != nil {
@@ -394,7 +394,7 @@ type Executed struct {
 	Exit   int
 }
 
-// maxOutput bounds how many bytes of the output of a command are kept.
+// maxOutput is the maximum number of bytes that are kept of a command's output.
 const maxOutput = 1 << 20
 
 // Exec runs a command on a device and waits until the command ends.

@@ -23,8 +23,8 @@ type Listener struct {
 	done   chan struct{}
 }
 
-// maxRequest bounds a request, in bytes. A request may contain the stacks of
-// specs.
+// maxRequest is the maximum size of a request, in bytes. A request may contain
+// the stacks of specs.
 const maxRequest = 4 << 20
 
 // reply is a response: a value, or an error.
@@ -120,8 +120,9 @@ func handle[Q, A any](mux *http.ServeMux, name string, do func(context.Context, 
 	})
 }
 
-// turnLine is one line of the response to a request for a turn. The first line
-// names the current holder of the device, and the last line names the device.
+// turnLine is one line of the response to a request for a turn. If the client
+// has to wait, the first line names the current holder of the device. The last
+// line names the device that the client gets.
 type turnLine struct {
 	Waiting bool
 	Holder  string

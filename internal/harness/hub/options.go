@@ -39,8 +39,8 @@ type Options struct {
 	// Strict also fails checks that are inconclusive or missing. Observe never
 	// fails a spec or the suite. Wait waits for devices that another run uses.
 	Strict, Observe, Wait bool
-	// StandIn allows devices that run faster than real time, like
-	// fleet.DeviceChoice.
+	// StandIn allows simulated devices that run faster than real time (see
+	// fleet.DeviceChoice).
 	StandIn bool
 	// Flags holds the values of flags by their keys in the YAML file, such as
 	// devices.serials.
@@ -152,8 +152,8 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	return cfg, filepath.Dir(o.Config), nil
 }
 
-// suiteChoices returns the keys that a file may omit, or that have no effect,
-// if a suite is the workload.
+// suiteChoices returns values for the keys that have no effect, or that a file
+// may omit, if a suite is the workload.
 func (o *Options) suiteChoices() []config.Choice {
 	out := []config.Choice{
 		config.WithFlag("a suite", "workload", "none"), config.WithFlag("a suite", "duration", endless),
@@ -165,7 +165,7 @@ func (o *Options) suiteChoices() []config.Choice {
 	return out
 }
 
-// appKey matches the key app in a file.
+// appKey matches the key app in a YAML file.
 var appKey = regexp.MustCompile(`(?m)^\{?\s*["']?app["']?\s*:`)
 
 // endless is a duration that is longer than any suite.
@@ -199,7 +199,8 @@ func (o *Options) directory() string {
 	return filepath.Join(cmp.Or(o.Artifacts, "leakgate-runs"), name)
 }
 
-// maxSlug bounds the part of a path that is derived from the name of a suite.
+// maxSlug is the maximum length of the part of a path that is derived from the
+// name of a suite.
 const maxSlug = 40
 
 // slug converts a name to a path component.

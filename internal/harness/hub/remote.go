@@ -33,7 +33,7 @@ func NewRemote(path string) *Remote {
 	return &Remote{http: http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
-// maxReply bounds a response, in bytes.
+// maxReply is the maximum size of a response, in bytes.
 const maxReply = 64 << 20
 
 // errNoHub is returned if the first process has exited or did not start.
@@ -86,7 +86,7 @@ func ask[A any](ctx context.Context, c *Remote, name string, q any) (A, error) {
 	return out.Value, nil
 }
 
-// Start works as for a [Hub].
+// Start works like [Hub.Start].
 func (c *Remote) Start(ctx context.Context, again bool) error {
 	dir, err := ask[string](ctx, c, "start", again)
 	if err == nil {
@@ -104,70 +104,70 @@ func (c *Remote) Dir() string {
 	return c.dir
 }
 
-// Open works as for a [Hub].
+// Open works like [Hub.Open].
 func (c *Remote) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	return ask[Opened](ctx, c, "open", r)
 }
 
-// Recount works as for a [Hub].
+// Recount works like [Hub.Recount].
 func (c *Remote) Recount(ctx context.Context, number int) error {
 	_, err := ask[struct{}](ctx, c, "recount", number)
 	return err
 }
 
-// Collect works as for a [Hub].
+// Collect works like [Hub.Collect].
 func (c *Remote) Collect(ctx context.Context, r CollectRequest) error {
 	_, err := ask[struct{}](ctx, c, "collect", r)
 	return err
 }
 
-// Close works as for a [Hub].
+// Close works like [Hub.Close].
 func (c *Remote) Close(ctx context.Context, r CloseRequest) (record.Check, error) {
 	return ask[record.Check](ctx, c, "close", r)
 }
 
-// Now works as for a [Hub].
+// Now works like [Hub.Now].
 func (c *Remote) Now(ctx context.Context, process string) ([]Standing, error) {
 	return ask[[]Standing](ctx, c, "now", process)
 }
 
-// Snapshot works as for a [Hub].
+// Snapshot works like [Hub.Snapshot].
 func (c *Remote) Snapshot(ctx context.Context, r ProcessRequest) (monitor.ProcessSnapshot, error) {
 	return ask[monitor.ProcessSnapshot](ctx, c, "snapshot", r)
 }
 
-// Settle works as for a [Hub].
+// Settle works like [Hub.Settle].
 func (c *Remote) Settle(ctx context.Context, r ProcessRequest) (bool, error) {
 	return ask[bool](ctx, c, "settle", r)
 }
 
-// Dump works as for a [Hub].
+// Dump works like [Hub.Dump].
 func (c *Remote) Dump(ctx context.Context, r ProcessRequest) (record.Diagnosis, error) {
 	return ask[record.Diagnosis](ctx, c, "dump", r)
 }
 
-// Discover works as for a [Hub].
+// Discover works like [Hub.Discover].
 func (c *Remote) Discover(ctx context.Context) error {
 	_, err := ask[struct{}](ctx, c, "look", struct{}{})
 	return err
 }
 
-// Death works as for a [Hub].
+// Death works like [Hub.Death].
 func (c *Remote) Death(ctx context.Context, pid int) (string, error) {
 	return ask[string](ctx, c, "death", pid)
 }
 
-// Exec works as for a [Hub].
+// Exec works like [Hub.Exec].
 func (c *Remote) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
 	return ask[Executed](ctx, c, "exec", r)
 }
 
-// Stress works as for a [Hub].
+// Stress works like [Hub.Stress].
 func (c *Remote) Stress(ctx context.Context, r StressRequest) (Stressed, error) {
 	return ask[Stressed](ctx, c, "stress", r)
 }
 
-// Turn works as for a [Hub].
+// Turn works like [Hub.Turn].
 func (c *Remote) Turn(ctx context.Context, spec string, waiting func(holder string)) (Lent, error) {
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, release)

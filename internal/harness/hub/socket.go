@@ -10,9 +10,9 @@ import (
 )
 
 // SocketPath returns the path of the socket on which the hub of a suite
-// listens. The name must be the same in all processes of the suite and differ
-// from that of every other suite. The directory belongs to this user only, so
-// no other user can respond instead of the hub.
+// listens. The argument must be the same in all processes of the suite, and
+// must differ from that of every other suite. The directory belongs to this
+// user only, so no other user can respond instead of the hub.
 func SocketPath(suite string) (string, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("leakgate-%d", os.Getuid()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {

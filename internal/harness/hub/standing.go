@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/harness/monitor"
 )
 
-// Standing is the present state of a process.
+// Standing is the current state of a process.
 type Standing struct {
 	Device, Process string
 	PID             int
@@ -25,8 +25,8 @@ type Standing struct {
 	RateKnown               bool
 	// MB is the latest reading of the memory of the process.
 	MB float64
-	// Age is the device time since the latest reading; -1 if there is none.
-	// Readings count as current up to MaxAge.
+	// Age is the device time since the latest reading; -1 if there is none. A
+	// reading counts as current if it is not older than MaxAge.
 	Age, MaxAge time.Duration
 	// Present reports whether the process is running; Answers reports whether
 	// its device responds.

@@ -99,9 +99,9 @@ func judgeApps(v *SuiteVerdict) {
 }
 
 // knownAs names the exceptions that cover all leaks found in a process whose
-// memory leaks. It returns "" if a leak is not covered, if no leak was found,
-// or if the leaks do not explain the growth because memory of another kind
-// grew, or because the memory grew by more than the leaks retain.
+// memory leaks. It returns "" if no leak was found or if a leak is not covered.
+// It also returns "" if the leaks do not explain the growth: if memory other
+// than the Java heap grew, or if the leaks retain less than half of the growth.
 func (h *Hub) knownAs(run record.Run, p record.Process) string {
 	if p.Kind != detector.Java {
 		return ""
@@ -134,7 +134,7 @@ func (h *Hub) knownAs(run record.Run, p record.Process) string {
 }
 
 // explained is the minimum share of the growth that leaks must retain to
-// explain it.
+// explain the growth.
 const explained = 0.5
 
 func traceOf(d record.Diagnosis, key string) []string {
@@ -162,9 +162,9 @@ func (h *Hub) exceptions() []monitor.Exception {
 	return slices.Concat(h.accepted, h.known)
 }
 
-// judgeChecks reports each check that is not a plain pass, and the number of
-// other checks. A leak normally fails its spec. If the spec had already failed
-// for another reason, Ginkgo does not show the leak.
+// judgeChecks reports each check with a verdict other than pass, and the number
+// of checks with each verdict. A leak normally fails its spec. If the spec had
+// already failed for another reason, Ginkgo does not show the leak.
 func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	counts := map[record.CheckVerdict]int{}
 	readings, took := 0, 0.0
@@ -197,7 +197,7 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 	}
 }
 
-// fails reports whether a check without a pass fails the suite: a leak does,
+// fails reports whether a check that did not pass fails the suite: a leak does,
 // and so does missing evidence if Strict is set. The check of a spec that
 // itself passed or was skipped does not fail the suite, because Ginkgo already
 // shows its result.
