@@ -73,7 +73,8 @@ type plan struct {
 	warning string
 }
 
-// fill applies the values of a file and of the flags.
+// fill replaces the options of the plan, but keeps the values that the command
+// has already set.
 func (p *plan) fill(o monitor.Options) {
 	own := p.options
 	p.options = o
@@ -81,7 +82,7 @@ func (p *plan) fill(o monitor.Options) {
 	p.options.Tool, p.options.ForceStop, p.options.DeviceTimeout = own.Tool, own.ForceStop, own.DeviceTimeout
 }
 
-// choose chooses the devices of the plan.
+// choose selects the devices on which the plan runs.
 func (p *plan) choose(c fleet.DeviceChoice) error {
 	if c.Client == nil {
 		client, err := fleet.NewClient(adb.Options{Dial: p.console.dial, Getenv: p.console.variable})
@@ -175,7 +176,8 @@ func (f *runFlags) conclude(c console, code int) int {
 	return f.reportLocation(c, code)
 }
 
-// folder returns the directory of the run.
+// folder returns the value of --out or, by default, a new name that contains
+// the time and the command.
 func (f *runFlags) folder(c console, verb string) string {
 	if f.out != "" {
 		return f.out

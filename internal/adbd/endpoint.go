@@ -33,7 +33,8 @@ func newEndpoint() *endpoint {
 	}
 }
 
-// admit registers l and counts the accept loop, which the caller must run.
+// admit registers l. The caller must then run the accept loop, which close
+// waits for.
 func (e *endpoint) admit(l net.Listener) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -152,8 +153,9 @@ func (e *endpoint) drop() {
 	}
 }
 
-// shutdown ends everything without waiting. It closes the connections first, so
-// a command that ends because of the shutdown can no longer report an exit
+// shutdown closes all listeners and connections and cancels all commands,
+// without waiting until they have ended. It closes the connections first, so a
+// command that ends because of the shutdown can no longer report an exit
 // status.
 func (e *endpoint) shutdown() {
 	e.mu.Lock()
@@ -168,7 +170,8 @@ func (e *endpoint) shutdown() {
 	e.cancel()
 }
 
-// close ends everything and waits until it has ended.
+// close calls shutdown and waits until all accept loops and connections have
+// ended.
 func (e *endpoint) close() error {
 	e.shutdown()
 	e.work.Wait()

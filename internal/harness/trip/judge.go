@@ -194,7 +194,9 @@ func (c curve) slower(share, z float64) bool {
 	return c.intervals >= 3 && c.first > 0 && c.latest < share*c.first && c.first-c.latest > z*c.sd
 }
 
-// risesNow reports whether growth has not stopped and may be a leak.
+// risesNow reports whether the measure still grows and may leak: its slope is
+// at least the given rate, it grows in more than half of the intervals, and the
+// latest rate is at least half of the given one.
 func (c curve) risesNow(slope, least float64) bool {
 	return slope >= least && 2*c.rises > c.intervals && c.latest >= least/2
 }
