@@ -229,8 +229,7 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 // closes the connection without a response is about to exit, for example after
 // `adb kill-server` or because another version takes over; the request is then
 // sent again, to the next server. Therefore call may be used only for requests
-// that can safely be sent twice, which does not include requests that reach a
-// device.
+// that can safely be sent twice, and not for requests that reach a device.
 func (c *Client) call(ctx context.Context, request, serial string) (*conn, error) {
 	for first := true; ; first = false {
 		k, err := c.dial(ctx, true)

@@ -22,8 +22,9 @@
 //
 // A new server does not list network devices: earlier `adb connect` calls are
 // lost. So a device whose serial is HOST:PORT, and which the server does not
-// list, is connected when it is needed, at most every 5 s. This is always done:
-// the serial was chosen by the caller or from a list, and an overnight run must
+// list, is connected when it is needed, at most every 5 s. Options.NoConnect
+// turns these connections off. They are the default, because the serial was
+// chosen by the caller or from a list, and because an overnight run must
 // survive a restart. A device that was disconnected by hand is therefore
 // reconnected as long as it is used. Three kinds of devices are not connected
 // by the client: those that the server lists in whatever state, since the
@@ -46,11 +47,12 @@
 // byte limit, failing writer) opens a second, short connection that sends
 // SIGKILL to the process group: adbd calls setsid before it starts the shell,
 // so the group is the command with all its children. The first connection stays
-// open until then. Before the kill, the client checks whether its exit status
-// or its end has arrived. While the first connection is open, adbd has not
-// reaped a shell v2 command, and has reaped any other command only just now.
-// The process id therefore cannot have been reused. Processes that have left
-// the group (setsid) or changed their user (run-as, su) cannot be killed.
+// open until then. Before the kill, the client checks whether the exit status
+// or the end of the stream has already arrived. While the first connection is
+// open, adbd has not reaped a shell v2 command, and has reaped any other
+// command only just now. The process id therefore cannot have been reused.
+// Processes that have left the group (setsid) or changed their user (run-as,
+// su) cannot be killed.
 //
 // The prefix does not start a process. But some shells execute a lone simple
 // command without a fork, and fork if it follows a prefix: a command that runs

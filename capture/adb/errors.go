@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The kinds of errors, for errors.Is. The message of an error that wraps one of
-// them is a sentence with the cause and what to do.
+// These kinds of errors are for use with errors.Is. The message of an error
+// that wraps one of these kinds is a sentence with the cause and what to do.
 var (
 	// ErrNoServer means that no adb server responds.
 	ErrNoServer = errors.New("no adb server")

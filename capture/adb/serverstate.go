@@ -78,8 +78,8 @@ func (s *serverState) found() {
 func (s *serverState) missed(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// If the previous dial was longer than grace ago, a server may have come
-	// and gone in the meantime.
+	// If the previous dial was more than grace ago, a server may have come and
+	// gone in the meantime.
 	if s.gone.IsZero() || now.Sub(s.refused) > grace {
 		s.gone = now
 	}
@@ -137,7 +137,7 @@ func (s *serverState) start(ctx context.Context, launch func() error) error {
 }
 
 // last returns the time since the latest start, and the error of that start. It
-// returns zeros if the latest start was startEvery or longer ago.
+// returns zero values if the latest start is at least startEvery ago.
 func (s *serverState) last(now time.Time) (ago time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

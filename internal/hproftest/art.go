@@ -89,7 +89,8 @@ func (d *dump) constrain() {
 	}
 }
 
-// enter writes the heap to which the next object belongs.
+// enter writes a HEAP_DUMP_INFO if the next object belongs to a different heap
+// than the previous one.
 func (d *dump) enter(s Space) {
 	d.constrain()
 	heap, name := uint32('A'), "app"

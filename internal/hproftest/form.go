@@ -23,8 +23,8 @@ const (
 	HotSpot
 )
 
-// Form selects the form in which a heap is written. The zero Form selects ART's
-// usual form.
+// Form selects how a heap is written: runtime, ID size, order, segments. The
+// zero Form selects ART's usual form.
 type Form struct {
 	Runtime Runtime
 	// IDSize is 4 or 8; 0 selects the runtime's usual ID size: 4 for ART, 8 for
@@ -109,8 +109,8 @@ func (ids IDs) Value(s Ref) hprof.ID {
 	return 0
 }
 
-// Write writes the heap. Write can be called repeatedly and with different
-// forms.
+// Write writes the heap as a dump. Write can be called repeatedly and with
+// different forms.
 func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 	all, err := Write(out, f, h)
 	if len(all) == 0 {
@@ -212,7 +212,7 @@ type dump struct {
 	*Heap
 	Form
 	w *Writer
-	// order is the order of the objects in the file.
+	// order lists the objects in the order in which they are written.
 	order []Ref
 	// free is the first address after the app's objects.
 	free hprof.ID
@@ -256,7 +256,7 @@ func newDump(h *Heap, f Form) (*dump, error) {
 	return d, nil
 }
 
-// step does a part of the work, and reports whether more may remain.
+// step writes a part of the dump, and reports whether more calls may be needed.
 type step func() bool
 
 // once returns a step that does all of its work at once.
@@ -274,9 +274,9 @@ func each(n int, do func(i int)) step {
 	}
 }
 
-// steps returns all parts of the work. The heap is written last, but the parts
-// before it depend on its contents, so it is processed twice, as in ART
-// (runtime/hprof/hprof.cc, Dump).
+// steps returns the steps that write the whole dump. The heap is written last,
+// but the parts before it depend on its contents, so it is processed twice, as
+// in ART (runtime/hprof/hprof.cc, Dump).
 func (d *dump) steps(w *Writer) []step {
 	last := once(func() {
 		if !d.NoEnd {
@@ -329,7 +329,7 @@ func (d *dump) head() {
 	}
 }
 
-// name returns the ID of a name.
+// name returns the string ID of a name, and assigns one on first use.
 func (d *dump) name(s string) hprof.ID {
 	id, ok := d.names[s]
 	if !ok {

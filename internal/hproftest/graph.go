@@ -20,7 +20,7 @@ type Graph struct {
 	Loaded map[hprof.ID]string
 }
 
-// Node is an object.
+// Node is an object of a Graph.
 type Node struct {
 	ID   hprof.ID
 	Kind hprof.SubTag

@@ -95,8 +95,8 @@ type object struct {
 	// count is the number of elements of a filler array, or of an array without
 	// data.
 	count uint32
-	// If only is set, only this runtime has the object; 0 means that all
-	// runtimes have it.
+	// only is the runtime to which the object is limited; 0 means that all
+	// runtimes have the object.
 	only Runtime
 }
 
@@ -117,8 +117,8 @@ type Class struct {
 	loader    Ref
 	// bare classes have no instances: abstract classes, interfaces, primitives.
 	bare bool
-	// If only is set, only this runtime has the class; 0 means that all
-	// runtimes have it.
+	// only is the runtime to which the class is limited; 0 means that all
+	// runtimes have the class.
 	only Runtime
 	// methods is the length of the class's virtual method table.
 	methods int
@@ -127,8 +127,8 @@ type Class struct {
 type field struct {
 	name string
 	kind hprof.Type
-	// If only is set, only this runtime has the field; 0 means that all
-	// runtimes have it.
+	// only is the runtime to which the field is limited; 0 means that all
+	// runtimes have the field.
 	only Runtime
 }
 

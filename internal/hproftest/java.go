@@ -8,8 +8,8 @@ import (
 
 // javaState is the state shared by the methods that create objects of java.*.
 type javaState struct {
-	// finalizers and cleaners are the newest entries of the list of finalizers
-	// and of the list of cleaners.
+	// finalizers is the head of the list of finalizer references; cleaners is
+	// the head of the list of Cleaners.
 	finalizers, cleaners Ref
 	// registries holds the NativeAllocationRegistries by size.
 	registries map[int64]Ref

@@ -31,9 +31,9 @@ var plainLeak = []string{"com.example.LeakedActivity"}
 // them.
 const mixes = 160
 
-// LeakCases returns dumps that contain everything that Shark's inspectors,
-// matchers and collection readers treat specially. Each of these things has a
-// case of its own, and also occurs in mixtures.
+// LeakCases returns dumps for everything that Shark's inspectors, matchers and
+// collection readers treat specially: one dump for each special treatment, and
+// mixtures.
 func LeakCases() []LeakCase {
 	all := LeakSpecials()
 	for _, shape := range leakShapes() {

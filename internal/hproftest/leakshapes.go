@@ -12,7 +12,7 @@ type leakShape struct {
 	make  func(s *scene, held Ref) Ref
 }
 
-// leakShapes returns all shapes.
+// leakShapes returns the shapes of all the groups below.
 func leakShapes() []leakShape {
 	var all []leakShape
 	for _, more := range [][]leakShape{

@@ -12,8 +12,8 @@ const (
 	regionSpace = 0x12c00000
 	largeSpace  = 0x40000000
 	imageSpace  = 0x70000000
-	// highLarge and highImage are used for heaps that would overlap these
-	// spaces.
+	// highLarge and highImage replace largeSpace and imageSpace if the region
+	// space would reach largeSpace.
 	highLarge = 0xe0000000
 	highImage = 0xf0000000
 	// largeObject is the minimum size of a primitive array that ART allocates
@@ -23,8 +23,8 @@ const (
 	align       = 8
 )
 
-// These are the addresses of HotSpot's heap, with compressed references and on
-// 32 bits.
+// HotSpot's heap starts at these addresses: the first applies to compressed
+// references, the second to 32-bit systems.
 const (
 	hotSpotHeap   = 0x700000000
 	hotSpotHeap32 = 0x22000000

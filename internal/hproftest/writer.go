@@ -30,7 +30,7 @@ type Segmentation struct {
 
 // ARTSegments returns ART's segmentation: 128 objects or 4 KiB
 // (runtime/hprof/hprof.cc, kMaxObjectsPerSegment, kMaxBytesPerSegment). A
-// Writer uses this segmentation by default.
+// Writer uses ARTSegments by default.
 func ARTSegments() Segmentation { return Segmentation{Records: 128, Bytes: 4096} }
 
 // HotSpotSegments returns HotSpot's segmentation since JDK 9: as many bytes as

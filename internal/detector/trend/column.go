@@ -52,8 +52,8 @@ func (c *Column) copyApart() *Window {
 // Len returns the number of points.
 func (c *Column) Len() int { return len(c.X()) }
 
-// X returns the times of the points, oldest first, valid until the next Push or
-// Reset.
+// X returns the times of the points, oldest first. They are valid until the
+// next Push or Reset.
 func (c *Column) X() []float64 {
 	if c.apart != nil {
 		return c.apart.Column(0).X()

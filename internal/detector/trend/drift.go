@@ -94,8 +94,8 @@ func autocorrelation(y []float64, level, slope float64) (alpha, se float64) {
 	return alpha, math.Sqrt(max(0, sse) / float64(len(y)-2) / square)
 }
 
-// royFuller returns the correction of Roy and Fuller (2001) for a series with a
-// line, in standard errors: after the correction, the median estimate for a
+// royFuller returns the correction of Roy and Fuller (2001) for detrended
+// values, in standard errors: after the correction, the median estimate for a
 // random walk is 1.
 func royFuller(alpha, se float64, n int) float64 {
 	if se == 0 {

@@ -2,12 +2,13 @@ package trend
 
 import "math"
 
-// Window keeps the last points of a few columns that are usually measured
-// together, up to the same fixed number of points for each column. The columns
-// share their times as long as every row has a value in each of them. The
-// points of a column are contiguous, so they can be fitted without a copy. A
-// push takes O(1) time on average and does not allocate while the columns share
-// their times. The zero Window holds nothing; create one with [NewWindow].
+// Window keeps the latest points of a few columns that are usually measured
+// together. The maximum number of points is fixed, and the same for each
+// column. The columns share their times as long as every row has a value in
+// each of them. The points of a column are contiguous, so they can be fitted
+// without a copy. A push takes O(1) time on average and does not allocate while
+// the columns share their times. The zero Window holds nothing; create one with
+// [NewWindow].
 type Window struct {
 	size int
 	// The rows are x[:hi]. Each column stores how many of the latest rows it
@@ -65,9 +66,9 @@ func anyKnown(values []float64) bool {
 	return false
 }
 
-// makeRoom moves the latest rows to the front when the capacity is used up.
-// With the new row, a full column has one row too many, so its oldest row is no
-// longer used.
+// makeRoom moves the latest rows to the front when the capacity is used up. It
+// keeps one row for each point of a full column: when the new row is added, the
+// oldest of these rows is no longer used.
 func (w *Window) makeRoom() {
 	if w.hi < len(w.x) {
 		return

@@ -60,8 +60,8 @@ type process struct {
 	pid     int
 }
 
-// judge judges the run. It first considers evidence that proves the leak, then
-// evidence that prevents a verdict.
+// judge combines the evidence of the run into one judgment. It first considers
+// evidence that proves the leak, then evidence that prevents a verdict.
 func (r *reading) judge() judgment {
 	list := append(r.marks(), r.checks()...)
 	list = append(list, r.dumps()...)

@@ -92,8 +92,8 @@ func (r Culprit) String() string {
 		text.Count(len(r.Among), "commit", "commits"), strings.Join(names, ", "))
 }
 
-// grace is the real time within which the command must exit after its context
-// is done. A run needs this time to write its record.
+// grace is how long the command may take to exit after its context is done, in
+// real time: a run first writes its record.
 const grace = 30 * time.Second
 
 // lingering is the real time for which the output of the command is still read
@@ -147,7 +147,8 @@ func Search(ctx context.Context, o Options) (result Culprit, err error) {
 	return Culprit{}, s.run(ctx, good, bad)
 }
 
-// prepare checks what can be checked without changing the repository.
+// prepare validates the options and the state of the repository. It changes
+// nothing.
 func prepare(ctx context.Context, o Options) (s *search, good, bad Commit, err error) {
 	fail := func(err error) (*search, Commit, Commit, error) { return nil, Commit{}, Commit{}, err }
 	o.Key = strings.ToLower(o.Key)
@@ -390,7 +391,8 @@ func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	return j, nil
 }
 
-// compare ensures that a commit was judged on the same basis as the bad commit.
+// compare returns the judgment of a commit, or Skip if the basis of the
+// judgment differs from the basis for the bad commit.
 func (s *search) compare(j judgment) judgment {
 	switch {
 	case s.by == growth && j.CommitResult == Bad && j.basis == presence:

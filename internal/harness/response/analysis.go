@@ -16,7 +16,7 @@ const maxLines = 80
 // Analyse summarizes what was collected, completes the record and writes the
 // summaries beside the artifacts. Failures become warnings of the record; an
 // error means that a folder cannot be written. If ctx is done, the remaining
-// heap dumps are not analysed, which the record says. These dumps stay in the
+// heap dumps are not analysed, and the record says so. These dumps stay in the
 // form in which they are to be kept or, if no dump is to be kept, in stripped
 // form until a report analyses them.
 func (r *Responder) Analyse(ctx context.Context, c *Case) error {

@@ -79,7 +79,7 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 // pack replaces a dump by its packed form, which is stripped unless the whole
 // dump is kept, and returns the name of the packed file. The original is
 // removed once the packed file is complete and on the disk. pack must not be
-// interrupted, because no part of the whole dump may remain.
+// interrupted, because no part of an unstripped dump may remain.
 func (r *Responder) pack(f folder, file string) (string, error) {
 	to := packed(file)
 	if r.options.Keep == Raw && file == to {
@@ -122,7 +122,7 @@ func (r *Responder) writePacked(f folder, file, to string) (err error) {
 	return os.Rename(out.Name(), f.in(to))
 }
 
-// packInto writes a dump in the form that is kept.
+// packInto writes a dump in the form in which it is kept.
 func (r *Responder) packInto(out io.Writer, in *dump) error {
 	z, err := spool.Pack(out, in.size)
 	if err != nil {

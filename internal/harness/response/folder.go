@@ -170,7 +170,7 @@ func (c *Case) write() error {
 
 const (
 	// maxRecord is the maximum size of a record on one line, in bytes.
-	// maxWritten is that of diagnosis.json, which is indented.
+	// maxWritten is the maximum size of diagnosis.json, which is indented.
 	maxRecord  = 1 << 20
 	maxWritten = 4 << 20
 )

@@ -56,7 +56,8 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}
 		c := &Case{folder: f, Record: *d, Order: Order{
 			Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}, Recipe: d.Recipe, Kind: d.Kind,
-			// The growth over all marks does not belong to a single mark.
+			// Growth over all marks is not reported: each diagnosis is resumed
+			// on its own.
 			Trigger: d.Trigger, T: d.T, Before: r.earlier(dir, diagnoses, *d),
 		}}
 		c.Record.Steps = slices.Clone(c.Record.Steps)
@@ -109,7 +110,8 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	for i := range all {
 		s := &all[i]
 		same := s.Device == d.Device && s.Process == d.Process && s.User == d.User && s.PID == d.PID
-		// The snapshot at the end is compared with the one at the start.
+		// The snapshot at the end of a run is compared with the snapshot at the
+		// start.
 		same = same && (d.Trigger != record.TriggerLast || s.Trigger == record.TriggerFirst)
 		if same && s.Recipe == Snapshot && s.T < d.T && (latest == nil || s.T > latest.T) {
 			latest = s

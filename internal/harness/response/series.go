@@ -91,8 +91,9 @@ func (p place) compare(q place) int {
 		cmp.Compare(p.key.User, q.key.User))
 }
 
-// keepGrowth keeps the growth of a series, if the series has at least two
-// dumps. The caller then drops the series, because it uses much memory.
+// keepGrowth adds the growth of a series to the results, if the series has at
+// least two dumps. The caller then drops the series, because it uses much
+// memory.
 func (r *Responder) keepGrowth(s *series) error {
 	if s.dumps < 2 {
 		return nil

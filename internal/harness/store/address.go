@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Default is the address of the default store.
+// Default is the address that error messages suggest.
 const Default = schemeFile + ":" + defaultName
 
 const (

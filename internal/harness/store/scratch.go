@@ -155,8 +155,8 @@ func (s settings) env(dir string) []string {
 }
 
 // transport reports whether a configuration key may affect how a remote is
-// reached. git and its helpers have many such keys, so the list contains the
-// keys that do not affect it.
+// reached. git and its helpers have many keys for reaching remotes, so the list
+// contains the other keys.
 func transport(key string) bool {
 	section, rest, _ := strings.Cut(key, ".")
 	name := rest[strings.LastIndex(rest, ".")+1:]

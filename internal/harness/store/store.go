@@ -38,8 +38,8 @@ type Options struct {
 	Env []string
 	// Artifacts reads earlier artifacts; it is needed only for artifact:NAME.
 	Artifacts Artifacts
-	// Branch is the base branch: only artifacts of its runs are used, and it is
-	// passed to programs in a variable.
+	// Branch is the base branch. Only artifacts of its runs are used. Programs
+	// find its name in LEAKGATE_BASELINE_BRANCH.
 	Branch string
 	// Check rejects content that is not a baseline. If several artifacts have
 	// the same name, Check thus selects those that contain baselines. If Check

@@ -146,8 +146,8 @@ func (s *sorter) inHeap(m *procfs.Mapping) bool {
 		s.heapStart, s.heapEnd = m.Start, m.Start
 	}
 	// The heap is one contiguous range of at most the reserved size. Mappings
-	// after it, such as the class space of newer releases, do not belong to the
-	// heap.
+	// beyond that size, such as the class space of newer releases, do not
+	// belong to the heap.
 	if m.Start != s.heapEnd || m.End > s.heapStart+s.heapBytes {
 		return false
 	}

@@ -135,7 +135,7 @@ const maxEnvironment = 2 << 20
 
 // startWithin is the maximum time that a process may take to get its
 // environment. Once the process runs, the kernel sets up its environment
-// instantly.
+// immediately.
 const startWithin = time.Second
 
 // environment returns the environment of a process. While a process is
