@@ -52,8 +52,9 @@ const (
 // CheckVerdict is the result of a check for leaks.
 type CheckVerdict string
 
-// The verdicts, in this order: a new leak was found; all leaks are covered by
-// exceptions; evidence is missing; no process was readable; none of these.
+// The verdicts mean, in this order: a new leak was found; all leaks are covered
+// by exceptions; evidence is missing; no process was readable; none of these
+// applies.
 const (
 	VerdictLeak         CheckVerdict = "leak"
 	VerdictKnown        CheckVerdict = "known"

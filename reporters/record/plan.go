@@ -27,8 +27,8 @@ type Plan struct {
 	// evidence is missing.
 	AllowUnjudged bool `json:"allow_unjudged,omitempty"`
 	// Duration is the planned maximum duration of the run; LongestDuration is
-	// the maximum if a suspicion extends the run. Both are in seconds; 0 means
-	// unlimited.
+	// the maximum if a suspicion extends the run. Duration and LongestDuration
+	// are in seconds; 0 means unlimited.
 	Duration        float64 `json:"duration_s,omitempty"`
 	LongestDuration float64 `json:"longest_duration_s,omitempty"`
 	// MustSee is the rate, in MB/h, of the slowest leak that a pass must rule

@@ -79,7 +79,7 @@ type TripMeasure struct {
 	// Unit is kB or count.
 	Unit string `json:"unit"`
 	// PerLoop is the rate in units per loop, and Interval is its 95 %
-	// confidence interval. Both are nil if unknown.
+	// confidence interval. PerLoop and Interval are nil if unknown.
 	PerLoop  *float64  `json:"per_loop"`
 	Interval []float64 `json:"interval_per_loop"`
 	// Values are the readings; a missing value is null.

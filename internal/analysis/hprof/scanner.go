@@ -467,8 +467,8 @@ func (d *fields) value(t Type) (v uint64) {
 	return v
 }
 
-// short ends the segment, because a record is longer than the rest of it. This
-// is damage, unless the file is truncated there.
+// short ends the segment, because a record is longer than the rest of the
+// segment. This is damage, unless the file is truncated there.
 func (s *Scanner) short() bool {
 	if s.cut {
 		s.truncated, s.at = s.at, s.end

@@ -159,7 +159,8 @@ const (
 	shortShare = 8
 )
 
-// examples returns a few of the names, the same ones whatever their order.
+// examples returns a few of the names; the selection does not depend on their
+// order.
 func examples(names []string) []string {
 	slices.SortFunc(names, func(a, b string) int {
 		if len(a) != len(b) {

@@ -309,8 +309,8 @@ func (s *countSeries) collections() int {
 // judgeCount judges the known values of one count. A leak requires a rise in
 // each of the last loops (their number depends on the kind) and in at least
 // half of all loops. A screen that is open at some marks, navigation into an
-// app and back, or a pool that fills causes fewer rises. Without forced
-// collections, more rises are required, and the count must never fall.
+// app and back, or a pool that fills does not cause that many rises. Without
+// forced collections, more rises are required, and the count must never fall.
 func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	loops, rises, least := len(known)-1, len(lastRises(known))-1, k.rises
 	if !collected {
@@ -406,8 +406,8 @@ func judgeByCounts(p *record.Process) {
 			}
 			return
 		case s.Rising && p.Gate != detector.Inconclusive && p.Gate != detector.Leak:
-			// The objects are too small for their growth to be visible in the
-			// memory.
+			// The objects may be too small for their growth to be visible in
+			// the memory trend.
 			p.Gate, p.Reason = detector.Inconclusive, s.Reason+"; "+trendWords+p.Reason
 			return
 		case s.Gate == detector.Pass, s.Rising:

@@ -17,9 +17,9 @@ const (
 	// flight are gone once it is idle, and an object that is created only once
 	// causes one step, not two.
 	fewestSettled = 3
-	// fewestUnsettled is the same for dumps of an app in use, in which the
-	// number of objects in flight is random: five random numbers rise at every
-	// step in 1 of 120 cases, and rise evenly (see Proves) in 1 of 1,000.
+	// fewestUnsettled is the same number for dumps of an app in use, in which
+	// the number of objects in flight is random: five random numbers rise at
+	// every step in 1 of 120 cases, and rise evenly (see Proves) in 1 of 1,000.
 	fewestUnsettled = 5
 	// maxMarkDumps limits the dumps of one series, maxLeaksAtMarks limits the
 	// leaks that a series keeps, and shownLeaksAtMarks limits the leaks in

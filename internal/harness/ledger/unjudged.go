@@ -150,7 +150,7 @@ func runReason(p record.Process, v detector.Verdict, seconds float64) string {
 }
 
 // unjudged returns the processes and the devices without a verdict. A verdict
-// by a check or a window also counts.
+// from a check or a window is sufficient.
 func unjudged(r record.Run) []record.Unjudged {
 	out := []record.Unjudged{}
 	seconds := map[string]float64{}
