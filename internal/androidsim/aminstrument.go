@@ -134,9 +134,10 @@ func (p *Phone) componentOf(text string) (component, illegal string) {
 	return "", "Found multiple instrumentations: " + strings.Join(found, ", ")
 }
 
-// chosen returns the tests that the -e options select: class lists classes and
-// methods; without it, all tests run. With log, the tests are only reported
-// (androidx.test.internal.runner.RunnerArgs and TestRequestBuilder).
+// chosen returns the tests that the -e options select: the option class lists
+// classes and methods; without it, all tests run. With the option log, the
+// tests are only reported (androidx.test.internal.runner.RunnerArgs and
+// TestRequestBuilder).
 func (i Instrumentation) chosen(values map[string]string) []Test {
 	tests := i.Tests
 	if list, ok := values["class"]; ok {
@@ -184,8 +185,8 @@ func testDelay(text string) (delay time.Duration, illegal string) {
 	return time.Duration(n) * time.Millisecond, ""
 }
 
-// instrumentPoll is the device time between two checks by `am instrument` of
-// whether the process is alive.
+// instrumentPoll is the interval, in device time, at which `am instrument`
+// checks whether the process is alive.
 const instrumentPoll = 500 * time.Millisecond
 
 // follow prints the reports of a run as they arrive. The tests run

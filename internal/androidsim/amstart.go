@@ -54,9 +54,10 @@ var intentFlags = map[string]uint32{
 	"--activity-task-on-home": 0x00004000, "--activity-match-external": 0x00000800,
 }
 
-// startSwitches lists options without a value that have no effect here,
-// startValues those with a value (ActivityManagerShellCommand.makeIntent).
-// extraValues is the number of values of each kind of extra.
+// startSwitches lists the options without a value that have no effect here, and
+// startValues lists such options with a value
+// (ActivityManagerShellCommand.makeIntent). extraValues is the number of values
+// of each kind of extra.
 var (
 	startSwitches = map[string]bool{
 		"-D": true, "-N": true, "--streaming": true, "--track-allocation": true, "--task-overlay": true,
@@ -90,7 +91,8 @@ type startParser struct {
 }
 
 // parseStart parses the arguments (ActivityManagerShellCommand.makeIntent and
-// Intent.parseCommandArgs). If they are invalid, thrown is the exception.
+// Intent.parseCommandArgs). If the arguments are invalid, thrown is the
+// exception.
 func parseStart(args []string) (o startCall, thrown string) {
 	p := &startParser{args: args}
 	for p.thrown == "" && len(p.args) > 0 && strings.HasPrefix(p.args[0], "-") {

@@ -9,9 +9,9 @@ const (
 	cartPackage = "com.cart"
 )
 
-// Demo returns a phone for a demo: Android 14, rooted, with the app com.shop
-// whose main process leaks 400 MB/h of Java memory under GC and noise, and
-// whose process com.shop:push is busy but healthy.
+// Demo returns the phone of `leakgate demo`: a rooted phone with Android 14 and
+// the app com.shop. The app's main process leaks 400 MB/h of Java memory under
+// GC and noise; its process com.shop:push is busy but healthy.
 func Demo(scale float64, seed uint64) *Phone {
 	return New(demoOptions(scale, seed, ProcessSpec{Models: []Model{Leak(Java, 400, 0)}}))
 }

@@ -2,7 +2,7 @@ package androidsim
 
 import "io/fs"
 
-// devices holds the files in /dev. Writes to them are discarded.
+// devices holds the files in /dev. Writes to these files are discarded.
 var devices = map[string]info{
 	"/dev/null": {name: "null", mode: charDevice},
 	"/dev/zero": {name: "zero", mode: charDevice},

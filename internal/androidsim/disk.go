@@ -94,7 +94,7 @@ func df(c *call) int {
 	return failed
 }
 
-// dfTable prints toybox's table (toys/posix/df.c).
+// dfTable prints the table of toybox's df (toys/posix/df.c).
 func (c *call) dfTable(list []mount) {
 	rows := [][]string{{"Filesystem", "1K-blocks", "Used", "Available", "Use%"}}
 	number := func(kb int64) string { return strconv.FormatInt(kb, 10) }
@@ -120,7 +120,7 @@ func (c *call) dfTable(list []mount) {
 	}
 }
 
-// oldDF prints toolbox's table, as in the tests of AOSP's tradefed
+// oldDF prints the table of toolbox's df, as in the tests of AOSP's tradefed
 // (TestDeviceTest, testGetExternalStoreFreeSpace_table).
 func (c *call) oldDF(list []mount) {
 	c.Printf("Filesystem             Size   Used   Free   Blksize\n")

@@ -3,9 +3,10 @@
 // leaks of each kind at a given rate, crash and restart), and every output has
 // the format of the phone's Android version.
 //
-// A Phone implements the Phone interface of package adbd: behind an adbd.Server
-// it cannot be distinguished from a phone behind an adb server, and nothing
-// needs to be installed. Tests and `leakgate demo` use it.
+// A Phone implements the Phone interface of package adbd. Behind an
+// adbd.Server, it cannot be distinguished from a real phone behind an adb
+// server, and neither adb nor an emulator needs to be installed. Tests and
+// `leakgate demo` use this package.
 //
 // # Time scale
 //
@@ -45,10 +46,10 @@
 //
 // # Screens
 //
-// A suite can drive an app with App.Screens: am start opens a screen, the keys
-// BACK and HOME of input close and leave it, and am force-stop ends the app.
-// dumpsys meminfo, dumpsys gfxinfo, the memory of the process and its heap
-// dumps agree on the screens in memory. In a dump, open screens are in
+// A suite can drive an app with App.Screens: am start opens a screen, the BACK
+// and HOME keys of the input command close or leave it, and am force-stop ends
+// the app. dumpsys meminfo, dumpsys gfxinfo, the memory of the process and its
+// heap dumps agree on the screens in memory. In a dump, open screens are in
 // ActivityThread.mActivities, leaking screens are in a static list, and a
 // Message of the main thread refers to screens that linger.
 //

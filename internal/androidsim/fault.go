@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// fault is a fault of the phone; its non-zero fields specify what goes wrong.
-// Apart from the pointers' targets, it is immutable.
+// fault is a fault of the phone; its non-zero fields specify what goes wrong. A
+// fault is immutable, except for the values to which its pointers refer.
 type fault struct {
 	// state is the state that adb reports instead of "device".
 	state string
@@ -30,7 +30,8 @@ type fault struct {
 	truncation *truncation
 	garbled    *garble
 	flood      *int64
-	// dumpsys is the duration of one dumpsys; hangs means that none returns.
+	// dumpsys is the duration of one dumpsys; hangs means that no dumpsys
+	// returns.
 	dumpsys time.Duration
 	hangs   bool
 	// full is the maximum total size of all files, in bytes.
@@ -88,7 +89,7 @@ func (p *Phone) Changed() <-chan struct{} {
 
 // SetAdbState changes the state that adb reports, for example to
 // adbd.StateOffline or adbd.StateUnauthorized; the latest fault takes
-// precedence. It drops connections, which ends their commands.
+// precedence. SetAdbState drops connections, which ends their commands.
 func (p *Phone) SetAdbState(state string) (end func()) { return p.hold(&fault{state: state}) }
 
 // LoseRoot restarts adbd as the shell user, like `adb unroot`, and restarts it
@@ -97,8 +98,8 @@ func (p *Phone) SetAdbState(state string) (end func()) { return p.hold(&fault{st
 func (p *Phone) LoseRoot() (end func()) { return p.restartADBD(&fault{rootless: true}) }
 
 // OldShell removes the features that adbd gained in Android 7: stdout and
-// stderr are merged, lines end in \r\n, and there is no exit code. It restarts
-// adbd, as does the end of the fault; both drop connections.
+// stderr are merged, lines end in \r\n, and there is no exit code. OldShell
+// restarts adbd, as does the end of the fault; both drop connections.
 func (p *Phone) OldShell() (end func()) { return p.restartADBD(&fault{oldShell: true}) }
 
 // restartADBD activates a fault, and restarts adbd when the fault starts and
@@ -185,7 +186,8 @@ type truncation struct {
 
 // TruncateOutput truncates the standard output of each command that starts from
 // now on after n bytes; the command is then killed and its stream ends. The
-// exit status is lost or, if status is true, 0, as if adbd had not read it.
+// exit status is lost; if status is true, it is reported as 0, as if adbd had
+// not read it.
 func (p *Phone) TruncateOutput(n int64, status bool) (end func()) {
 	t := &truncation{after: max(n, 0), exit: adbd.NoExit}
 	if status {
@@ -225,7 +227,8 @@ func (p *Phone) SlowDumpsys(d time.Duration) {
 	}
 }
 
-// DelayDumpsys is SlowDumpsys as a fault; the longest active delay applies.
+// DelayDumpsys is like SlowDumpsys, but the delay ends with the fault; if
+// several delays are active, the longest applies.
 func (p *Phone) DelayDumpsys(d time.Duration) (end func()) { return p.hold(&fault{dumpsys: d}) }
 
 // HangDumpsys makes every dumpsys that starts from now on hang until it is
@@ -249,7 +252,7 @@ func (p *Phone) TruncateDump(n int64) (end func()) {
 }
 
 // StepClock steps the phone's wall clock, but not its uptime. Ending the fault
-// steps it back.
+// steps the clock back.
 func (p *Phone) StepClock(by time.Duration) (end func()) {
 	p.skew.Add(int64(by))
 	return sync.OnceFunc(func() { p.skew.Add(-int64(by)) })
@@ -311,10 +314,11 @@ func (d *sampleDeath) readFault(pid int) FileFault {
 // stranger is a native process that runs only after an explicit start.
 const stranger = "logcat"
 
-// ReusePID ends a process and immediately starts another one with the same pid;
-// if the other one is already running, it is ended first. For ReusePID, every
-// phone has a native process "logcat" that is not running. ReusePID returns
-// false if the process is not running or the other one does not exist.
+// ReusePID ends a process and immediately starts another process with the same
+// pid; if the other process is already running, it is ended first. For
+// ReusePID, every phone has a native process "logcat" that is not running.
+// ReusePID returns false if the process is not running or the other process
+// does not exist.
 func (p *Phone) ReusePID(process, by string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -334,11 +338,12 @@ func (p *Phone) ReusePID(process, by string) bool {
 }
 
 // Reboot restarts the phone with an uptime of 25 s, new pids except for init
-// and kernel threads, and a new boot id; files are kept. It drops connections.
+// and kernel threads, and a new boot id; files are kept. Reboot drops
+// connections.
 func (p *Phone) Reboot() { p.RebootFor(0) }
 
-// RebootFor is Reboot with the phone offline for a period of device time, which
-// counts toward its uptime; back ends the period early.
+// RebootFor is like Reboot, but the phone is then offline for a period of
+// device time, which counts toward its uptime; back ends the period early.
 func (p *Phone) RebootFor(down time.Duration) (back func()) {
 	online := func() {}
 	if down > 0 {
@@ -380,9 +385,9 @@ func (p *Phone) reset() {
 
 // CrashSystem ends system_server, and with it zygote and every app, as a crash
 // of zygote does (frameworks/base, com_android_internal_os_Zygote.cpp). The
-// system services return with new pids after a period of device time,
-// immediately if it is 0; then the apps that restart by themselves follow.
-// Until then dumpsys and cmd find no service. back ends the period early.
+// system services return with new pids after the given period of device time (0
+// means immediately); the apps that restart by themselves follow. During the
+// period, dumpsys and cmd find no service. back ends the period early.
 func (p *Phone) CrashSystem(down time.Duration) (back func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -398,7 +403,8 @@ func (p *process) ofSystem() bool { return p.spec.Name == systemServer || p.isZy
 
 func (p *process) isZygote() bool { return p.fixed == zygotePID || p.fixed == zygotePID+1 }
 
-// crashSystem is CrashSystem at the given time. The caller must hold the lock.
+// crashSystem implements CrashSystem for the given time. The caller must hold
+// the lock.
 func (p *Phone) crashSystem(at, down time.Duration) {
 	before := never
 	if server := p.processNamed(systemServer); !server.alive() {
@@ -418,7 +424,8 @@ func (p *Phone) crashSystem(at, down time.Duration) {
 		case proc.alive():
 			proc.die(at, back)
 		case proc.next != never && (proc.next < at+down || proc.died == before):
-			// Processes that ended with the system stay down until it returns.
+			// Processes that ended with the system stay down until the system
+			// returns.
 			proc.next, proc.died = max(proc.next, at+down), at
 		}
 	}

@@ -36,7 +36,7 @@ const (
 	maxPath  = 4096
 )
 
-// node is a stored file or directory. It is guarded by store.mu.
+// node is a stored file or directory. Nodes are guarded by store.mu.
 type node struct {
 	mode fs.FileMode
 	uid  int
@@ -141,7 +141,7 @@ func newStore(p *Phone) *store {
 }
 
 // appHome returns the private directory of an app. Each user other than the
-// owner has a separate one.
+// owner has a separate directory for the app.
 func appHome(app App) string {
 	if app.User == 0 {
 		return "/data/data/" + app.Package

@@ -81,8 +81,8 @@ type gralloc struct {
 	id    uint64
 }
 
-// buffersOf returns the buffers of a process's window. Each is named after its
-// layer or, since Android 12, after its view.
+// buffersOf returns the buffers of a process's window. Each buffer is named
+// after its layer or, since Android 12, after its view.
 func buffersOf(v view, kb int64, api int) []gralloc {
 	var out []gralloc
 	for i, size := range buffers(kb) {
@@ -129,9 +129,9 @@ func writeImported(b *strings.Builder, all []gralloc, totalKB int64) {
 	fmt.Fprintf(b, "Total imported by gralloc: %.2fKiB\n\n", float64(totalKB))
 }
 
-// gpuText returns the output of dumpsys gpu. Since Android 12 it lists memory
-// by process; before Android 10 it is empty. Many drivers do not report memory;
-// counted is false for them.
+// gpuText returns the output of dumpsys gpu. Since Android 12, the output lists
+// memory by process; before Android 10, it is empty. Many drivers do not report
+// memory; counted is false for them.
 func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 	var b strings.Builder
 	if !onlyMemory && api >= 29 {

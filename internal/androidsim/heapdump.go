@@ -320,7 +320,7 @@ func holdActivities(h *hproftest.Heap, classes map[string]*hproftest.Class, held
 const leakedViews = leastScreenViews + 22
 
 // page builds an Activity that retains the given number of bytes, or more if an
-// empty one already does.
+// Activity without content already retains more.
 func page(h *hproftest.Heap, class *hproftest.Class, s hproftest.State, views int, bytes int64) hproftest.Activity {
 	mark := h.Len()
 	a := h.Activity(class.Name(), s)

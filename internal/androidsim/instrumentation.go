@@ -16,7 +16,7 @@ type Instrumentation struct {
 	// Target is the package under test, one of Options.Apps.
 	Target string
 	// Models describe the memory of the process under test. They replace the
-	// models in its ProcessSpec, which simulate a user. If Models is nil, the
+	// models in the ProcessSpec, which simulate a user. If Models is nil, the
 	// ProcessSpec applies.
 	Models []Model
 	// Orchestrated runs each test in its own process, like Android Test
@@ -255,7 +255,7 @@ func (p *Phone) endTest(r *testRun, at time.Duration) {
 	if t.Outcome == TestCrashes {
 		p.recordExit(r.proc, at, nativeCrash)
 		r.proc.die(at, never)
-		return // noticeDeaths does the rest
+		return // noticeDeaths handles the run
 	}
 	r.proc.testing = false
 	r.proc.hold(t.Leaks)
@@ -313,7 +313,7 @@ func (r *testRun) skip(at time.Duration) {
 	}
 }
 
-// hold adds the leaks of a test. Views share the slice, so it is copied.
+// hold adds the leaks of a test. Views share the slice, so the slice is copied.
 func (p *process) hold(leaks []LeakedActivities) {
 	held := slices.Clone(p.held)
 	for _, l := range leaks {

@@ -9,10 +9,11 @@ import (
 )
 
 // sortsReports is the first API level at which `am instrument` prints the
-// values of a report sorted by key; before, they were in hash order.
+// values of a report sorted by key; at lower levels, they are in hash order.
 const sortsReports = 28
 
-// bundle holds the values of a report, in the order used before sortsReports.
+// bundle holds the values of a report, in the order in which levels below
+// sortsReports print them.
 type bundle [][2]string
 
 // reportKind holds the prefixes of the lines of a report.

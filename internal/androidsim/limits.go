@@ -92,7 +92,7 @@ func (v view) fdTarget(fd int) string {
 func countsFDs(api int) bool { return api >= 36 }
 
 // addressBase returns the address space of a process before it allocates
-// anything, in kB. Since Android 11 Scudo reserves most of it.
+// anything, in kB. Since Android 11, Scudo reserves most of this address space.
 func addressBase(api int, bits32 bool) int64 {
 	switch {
 	case bits32 && api < 26:
@@ -131,7 +131,8 @@ func (v view) virtual(m memory) int64 {
 	return held
 }
 
-// empty returns areas without memory for the address space beyond the used kB.
+// empty returns areas of the address space that hold no memory; used is the
+// size of the other areas in kB.
 func (m memory) empty(v view, used int64) []mapping {
 	var out []mapping
 	area := func(kb int64, perms string) {

@@ -15,8 +15,9 @@ import (
 type logLine struct {
 	androidtext.LogEntry
 	uid int
-	// by is the process that logs the entry; the entry exists only if that
-	// process, in the given life, is still running at that time.
+	// by is the process that logs the entry; the entry exists only if the life
+	// of the process with the number instance has not ended by the time of the
+	// entry.
 	by       *process
 	instance int
 }
@@ -215,8 +216,8 @@ func (p *Phone) neverLogged(l logLine) bool {
 	return l.by != nil && (!l.by.alive() || l.by.instance != l.instance) && p.wallAt(l.by.died).Before(l.Time)
 }
 
-// collections adds the entries of the garbage collector between two ages of a
-// process. The caller must hold the lock.
+// collections adds the log entries for the garbage collections between two ages
+// of a process. The caller must hold the lock.
 func (p *Phone) collections(out []logLine, v view, from, age time.Duration) []logLine {
 	stream := mix(v.stream, hashText("collections"))
 	last := int64(age / collectionInterval)

@@ -45,8 +45,8 @@ func logcat(c *call) int {
 		if q.Dump || q.Most == 0 {
 			return 0
 		}
-		// No more entries older than this can arrive. Skipping older entries
-		// keeps the cost of following a log overnight constant.
+		// Entries that are more than a second old cannot arrive anymore.
+		// Skipping them keeps the cost of following a log overnight constant.
 		if seen := c.phone.wall().Add(-time.Second); seen.After(q.From) {
 			q.From = seen
 		}

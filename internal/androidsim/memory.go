@@ -15,7 +15,8 @@ func isAnonymous(r androidtext.Row) bool {
 	return isMapped(r) && r != androidtext.GfxDev && r != androidtext.Ashmem && r != androidtext.OtherDev
 }
 
-// usage is memory in kB. All swap is private, so Swap and SwapPss are equal.
+// usage is an amount of memory by type of page, in kB. All swap is private, so
+// Swap and SwapPss are equal.
 type usage struct {
 	privateDirty, privateClean int64
 	sharedDirty, sharedClean   int64
@@ -61,8 +62,9 @@ type part struct {
 	dirty bool
 }
 
-// The rows of dimensions with several rows; the first row gets the remainder.
-// The shares follow a recorded breakdown of an app on Android 14 to 16.
+// The distribution of dimensions that have several rows over these rows; the
+// first row gets the remainder. The shares follow a recorded breakdown of an
+// app on Android 14 to 16.
 var (
 	codeParts = []part{
 		{androidtext.SoMmap, 0, false}, {androidtext.SoMmap, .06, true}, {androidtext.JarMmap, .08, false},
@@ -161,7 +163,7 @@ func (m memory) sum(rows ...androidtext.Row) usage {
 	return u
 }
 
-// mapped returns the sum over smaps.
+// mapped returns the sum of the rows that appear in smaps.
 func (m memory) mapped() usage {
 	var u usage
 	for r, v := range m.rows {
@@ -172,7 +174,8 @@ func (m memory) mapped() usage {
 	return u
 }
 
-// resident splits the mapped Rss as /proc/PID/status does.
+// resident splits the mapped Rss into anonymous, file and shared memory, as
+// /proc/PID/status does.
 func (m memory) resident() (anonymous, file, shmem int64) {
 	for r := range androidtext.NumRows {
 		u := m.rows[r]
@@ -188,7 +191,7 @@ func (m memory) resident() (anonymous, file, shmem int64) {
 	return anonymous, file, shmem
 }
 
-// text converts the usage to androidtext's form.
+// text converts the usage to an androidtext.Memory.
 func (u usage) text() androidtext.Memory {
 	return androidtext.Memory{
 		Rss: u.rss(), Pss: u.pss(), SharedClean: u.sharedClean, SharedDirty: u.sharedDirty,

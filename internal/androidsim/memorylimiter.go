@@ -10,7 +10,7 @@ import (
 // MemoryLimiter holds the limits in MB on the anonymous memory and the swap of
 // an app's process. Half a minute after memory and swap together exceed the sum
 // of both limits, the phone kills the process. Visible applies to processes
-// that the user sees, NotVisible to those in the background.
+// that the user sees, and NotVisible applies to processes in the background.
 type MemoryLimiter struct {
 	Visible, VisibleSwap       int
 	NotVisible, NotVisibleSwap int
@@ -36,7 +36,8 @@ func (p *Phone) limits(proc *process) bool {
 }
 
 // limit returns the limits of a process in its current state, in kB; ok is
-// false if it has none (MemoryLimiter.java, initializeMemoryLimits).
+// false if the process has no limits (MemoryLimiter.java,
+// initializeMemoryLimits).
 func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
 	switch {
 	case adj < 0 || adj >= 900:

@@ -220,7 +220,8 @@ func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
 }
 
 // LeakFiles opens perHour file descriptors per hour, once the age exceeds
-// onset, and closes none. It stops at the limit in /proc/PID/limits.
+// onset, and never closes them. The leak stops at the limit in
+// /proc/PID/limits.
 func LeakFiles(perHour float64, onset time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		l.files += int(math.Min(perHour*math.Max(0, (at.age-onset).Hours()), maxFDs))
@@ -228,8 +229,8 @@ func LeakFiles(perHour float64, onset time.Duration) Model {
 }
 
 // LeakAddresses maps mbPerHour MB per hour once the age exceeds onset, without
-// touching it: VmSize grows, memory does not. It stops at the limit of the
-// address space.
+// touching the pages: VmSize grows, but the memory in use does not. The leak
+// stops at the limit of the address space.
 func LeakAddresses(mbPerHour float64, onset time.Duration) Model {
 	return Model{add: func(l *levels, at moment) {
 		l.reserved += mbPerHour * math.Max(0, (at.age-onset).Hours())
@@ -253,7 +254,7 @@ func normalized(shares [numDimensions]float64) [numDimensions]float64 {
 
 // Noise adds a stationary AR(1) process with standard deviation sigmaMB to the
 // memory inside smaps; rho is the correlation of two values 30 s apart. Each
-// value lasts 15 s.
+// value of the noise lasts 15 s.
 func Noise(sigmaMB, rho float64) Model {
 	series := newAutoregression(rho)
 	return Model{add: func(l *levels, at moment) {

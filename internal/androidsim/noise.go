@@ -49,7 +49,7 @@ const (
 
 // autoregression is a stationary AR(1) series on a grid, with unit variance. It
 // is computed as a moving average, x[i] = sum of phi^k e[i-k], so x[i] can be
-// computed for any i, in any order and without state; the truncated terms
+// computed for any i, in any order and without state. The truncated terms
 // contribute less than a millionth of the variance unless phi is above 0.9983.
 type autoregression struct {
 	weights []float64

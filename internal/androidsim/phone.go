@@ -17,20 +17,20 @@ var (
 	_ adbd.Notifier = (*Phone)(nil)
 )
 
-// Options describe a phone. The zero value is a Pixel with Android 14: a user
-// build without root and without apps.
+// Options describe a phone. The zero value describes a Pixel with Android 14: a
+// user build without root and without apps.
 type Options struct {
 	Serial, Model, Manufacturer string
-	// API is the API level, 18 (Android 4.3) to 37 (17); 0 means 34. Other
-	// values are replaced with the nearest one.
+	// API is the API level, 18 (Android 4.3) to 37 (Android 17); 0 means 34.
+	// Other values are replaced with the nearest supported level.
 	API int
 	// Scale is the number of device seconds per real second; 0 means 1.
 	Scale float64
 	Seed  uint64
-	// Root makes the shell run as root, like `adb root`: it may read every
-	// smaps.
+	// Root makes the shell run as root, like `adb root`, so it may read the
+	// smaps of every process.
 	Root bool
-	// SU adds to the phone's PATH a su that every UID may run.
+	// SU adds a su program that every UID may run to the phone's PATH.
 	SU bool
 	// Bits32 means that the phone runs no 64-bit processes.
 	Bits32 bool
@@ -91,8 +91,9 @@ const (
 	uptimeAtReboot = 25 * time.Second
 )
 
-// Phone is a phone in memory. Its methods may be called concurrently. It starts
-// no goroutines of its own, so an unused phone uses no CPU time.
+// Phone is a phone in memory. The methods of a Phone may be called
+// concurrently. A Phone starts no goroutines of its own, so an unused Phone
+// uses no CPU time.
 type Phone struct {
 	opt   Options
 	born  time.Time
@@ -375,9 +376,10 @@ func (p *Phone) running(process string) (view, bool) {
 	return view{}, false
 }
 
-// Kill kills a process as the low memory killer does. It restarts after its
-// RestartAfter; if system_server is killed, all apps end too (see CrashSystem).
-// Like the other hooks, Kill returns false if there is no such process.
+// Kill kills a process as the low memory killer does. The process restarts
+// after its RestartAfter; if system_server is killed, all apps end too (see
+// CrashSystem). Like the other hooks, Kill returns false if there is no such
+// process.
 func (p *Phone) Kill(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {

@@ -14,8 +14,8 @@ type App struct {
 	User int
 	// UID is the uid of the app, including its user; 0 chooses one.
 	UID int
-	// Debuggable is android:debuggable and LargeHeap android:largeHeap in its
-	// manifest.
+	// Debuggable and LargeHeap are the values of android:debuggable and
+	// android:largeHeap in the app's manifest.
 	Debuggable, LargeHeap bool
 	Processes             []ProcessSpec
 	// Screens are the Activities that `am start` opens; the launcher icon opens
@@ -48,11 +48,11 @@ type ProcessSpec struct {
 	// Files is the number of open file descriptors that are not leaked; 0 means
 	// 96.
 	Files int
-	// Bits32 makes it a 32-bit process on a phone that supports both 32 and 64
-	// bits.
+	// Bits32 makes the process a 32-bit process on a phone that supports both
+	// 32-bit and 64-bit processes.
 	Bits32 bool
 	// DumpBytes is the minimum size of the process's heap dumps in bytes;
-	// generated arrays fill them up. 0 means the size of the heap.
+	// generated arrays make up the difference. 0 means the size of the heap.
 	DumpBytes int64
 }
 
@@ -157,7 +157,8 @@ func (v view) pkg() string {
 	return v.name
 }
 
-// comm returns the kernel's name of the process: an app's last 15 bytes.
+// comm returns the kernel's name for the process: the last 15 bytes of its
+// name.
 func (v view) comm() string {
 	if len(v.name) > 15 {
 		return v.name[len(v.name)-15:]
@@ -255,8 +256,8 @@ func (p *process) due() (time.Duration, bool) {
 	return at, ok
 }
 
-// die ends the life; the process restarts after the time back or, if that is
-// never, only when it is started explicitly.
+// die ends the current life of the process. The process restarts after the time
+// back or, if back is never, only when it is started explicitly.
 func (p *process) die(at, back time.Duration) {
 	p.lastPID, p.pid, p.died = p.pid, 0, at
 	p.run, p.testing, p.held, p.stack = nil, false, nil, empty()
@@ -375,8 +376,8 @@ func (p *Phone) spawnAs(proc *process, at time.Duration, pid int) {
 	p.startLife(proc)
 }
 
-// pidAtBoot returns the pid of a system process in this boot. It differs from
-// the pid in the previous boot, except for init and kernel threads.
+// pidAtBoot returns the pid of a system process in this boot. Except for init
+// and kernel threads, the pid differs from the one in the previous boot.
 func (p *Phone) pidAtBoot(fixed int) int {
 	const steps, step = 40, 17
 	if fixed < 100 {
@@ -458,8 +459,9 @@ func (p *Phone) find(pid int) (view, bool) {
 	return view{}, false
 }
 
-// processNamed returns the process with the given name, running or not; with
-// several users, the first one. The caller must hold the lock.
+// processNamed returns the process with the given name, running or not; if
+// several users run it, the process of the first user is returned. The caller
+// must hold the lock.
 func (p *Phone) processNamed(name string) *process {
 	for _, proc := range p.procs {
 		if proc.spec.Name == name && !proc.kernel {

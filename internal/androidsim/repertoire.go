@@ -38,7 +38,8 @@ type Fault struct {
 // front of it, and of its line. If line is nil, there are no line faults.
 // Process faults affect the first process of the first app, if there is one.
 //
-// OldShell is missing because no phone loses these features during a run.
+// OldShell is not included, because no phone loses features of its shell during
+// a run.
 func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {
 	out := append(p.phoneFaults(), Fault{"connection dropped", Harms, func() func() { front.Drop(); return func() {} }})
 	if l != nil {

@@ -84,8 +84,8 @@ func (v view) declare(h *hproftest.Heap, modelled bool) *holders {
 }
 
 // field returns the static field that holds the leaked instances of a screen;
-// usualField returns the one for the leaks of a model, and keeper the one for
-// the memory that screens without leaks retain.
+// usualField returns the field for the leaks of a model, and keeper returns the
+// field for the memory that screens without leaks retain.
 func (v view) field(screen int) staticField {
 	class, name := v.app.holder(v.screens[screen])
 	return staticField{class, name}
@@ -152,7 +152,8 @@ func (v view) dumpScreens(h *hproftest.Heap, held *holders, collected bool) {
 	}
 }
 
-// dumpKept adds what screens without leaks retain each time they are opened.
+// dumpKept adds the memory that screens without leaks retain each time they are
+// opened.
 func (v view) dumpKept(h *hproftest.Heap, held *holders) {
 	for n, times := range v.stack.openings {
 		if s := v.screens[n]; !s.Leaks && s.JavaKB > 0 {

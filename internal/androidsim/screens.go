@@ -9,7 +9,8 @@ import (
 )
 
 // Screen is an Activity that `am start` opens and the BACK key closes (see
-// App.Screens). Its launch mode is standard: each start creates a new instance.
+// App.Screens). The launch mode of a Screen is standard: each start creates a
+// new instance.
 type Screen struct {
 	// Class is the class of the Activity: com.shop.CartActivity, or
 	// .CartActivity for short.
@@ -110,7 +111,8 @@ type stack struct {
 	openings, leaked []int
 	// closed lists destroyed instances that linger or are garbage.
 	closed []closedScreen
-	// hung is when the main thread blocked, or never; hungIn is the screen.
+	// hung is when the main thread blocked, or never; hungIn is the screen that
+	// blocked it.
 	hung   time.Duration
 	hungIn int
 }
@@ -143,7 +145,8 @@ func (s stack) opened(screen, screens int) stack {
 	return s
 }
 
-// popped returns the stack without its top screen, destroyed at the given time.
+// popped returns the stack after its top screen was destroyed at the given
+// time.
 func (s stack) popped(screens []Screen, at time.Duration) stack {
 	last := len(s.open) - 1
 	n := s.open[last]

@@ -34,7 +34,7 @@ func showmap(c *call) int {
 	return 1
 }
 
-// mappings converts the areas of a process to androidtext's form.
+// mappings returns the areas of a process as mappings of package androidtext.
 func (m memory) mappings(v view) []androidtext.Mapping {
 	areas := m.areas(v, v.api)
 	out := make([]androidtext.Mapping, len(areas))

@@ -150,7 +150,7 @@ func (p *Phone) program(t tool) ksh.Program {
 }
 
 // program is a tool of Android and the API level that added it: toolbox had few
-// before Android 6.0 (system/core shell_and_utilities/README.md).
+// programs before Android 6.0 (system/core shell_and_utilities/README.md).
 type program struct {
 	run   ksh.Program
 	since int

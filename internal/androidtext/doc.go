@@ -3,8 +3,8 @@
 // monkey, and the usage messages, each as printed by the Android version with a
 // given API level.
 //
-// It works on plain values, without a device, file system or clock. The
-// simulated phone and the host device therefore print the same output for the
-// same numbers. The layouts follow the AOSP sources named in the comments, and
-// recorded output of real phones.
+// The package works on plain values, without a device, file system or clock.
+// The simulated phone and the host device therefore print the same output for
+// the same numbers. The layouts follow the AOSP sources named in the comments,
+// and recorded output of real phones.
 package androidtext

@@ -64,8 +64,9 @@ const exitTime = "2006-01-02 15:04:05.000"
 
 // ExitInfo returns the output of `dumpsys activity exit-info` for one package,
 // or for all packages if pkg is empty. exits must be sorted by time; the newest
-// of each uid is printed first (AppExitInfoTracker.dumpHistoryProcessExitInfo).
-// persisted is when the records were last written to disk.
+// record of each uid is printed first
+// (AppExitInfoTracker.dumpHistoryProcessExitInfo). persisted is when the
+// records were last written to disk.
 func ExitInfo(api int, persisted time.Time, exits []Exit, pkg string) string {
 	var b strings.Builder
 	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n")

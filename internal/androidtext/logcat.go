@@ -54,8 +54,8 @@ type LogQuery struct {
 	API     int
 	Format  LogFormat
 	Buffers []string
-	// Dump makes logcat exit after the existing entries; Clear removes them;
-	// Sizes prints LogSizes instead.
+	// Dump makes logcat exit after the existing entries; Clear removes the
+	// existing entries; Sizes prints LogSizes instead.
 	Dump, Clear, Sizes bool
 	// Newest bounds the number of existing entries that are printed, and Most
 	// bounds the total number of printed entries; a negative value means

@@ -20,8 +20,8 @@ func ShortUser(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// Killing returns the activity manager's log entry before it kills a process,
-// with priority I (ProcessRecord.killLocked).
+// Killing returns the log entry, with priority I, that the activity manager
+// writes before it kills a process (ProcessRecord.killLocked).
 func Killing(pid int, process string, uid, adj int, why string) string {
 	return fmt.Sprintf("Killing %d:%s/%s (adj %d): %s", pid, process, ShortUser(uid), adj, why)
 }
@@ -91,8 +91,8 @@ func FatalSignal(pid int, comm string, signal int) string {
 		signal, pid, comm, pid, comm)
 }
 
-// LowMemoryKill returns the lines of the low memory killer: before Android 9
-// the kernel's, in its own buffer, since then lmkd's
+// LowMemoryKill returns the log lines of the low memory killer. Before Android
+// 9, they are in the kernel's own log buffer; since then, lmkd writes them
 // (system/memory/lmkd/lmkd.cpp, kill_one_process).
 func LowMemoryKill(api, pid int, process, comm string, uid, adj int, rssKB, swapKB int64) []string {
 	switch {

@@ -77,8 +77,8 @@ type MeminfoOptions struct {
 	Process string
 }
 
-// ParseMeminfo parses the arguments of `dumpsys meminfo`. If one is invalid,
-// problem is the message that Android prints.
+// ParseMeminfo parses the arguments of `dumpsys meminfo`. If an argument is
+// invalid, problem is the message that Android prints.
 func ParseMeminfo(args []string) (o MeminfoOptions, problem string) {
 	for i, a := range args {
 		switch a {

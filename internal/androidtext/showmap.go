@@ -37,7 +37,7 @@ type ShowmapOptions struct {
 }
 
 // ParseShowmap parses the arguments of showmap; ok is false if they are
-// invalid. In that case showmap prints its usage.
+// invalid; showmap then prints its usage.
 func ParseShowmap(args []string) (o ShowmapOptions, ok bool) {
 	for _, a := range args {
 		options, found := strings.CutPrefix(a, "-")

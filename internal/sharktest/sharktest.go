@@ -5,10 +5,10 @@
 //	s := sharktest.New(t)
 //	answers := s.Analyze(t, []sharktest.Request{{Dump: path, Mode: sharktest.Android, Finder: sharktest.Filter}})
 //
-// The version is jars.Shark.Version, from Maven Central. It requires java and
-// javac and, for the first run, mvn and network access; the result is kept in
-// the user's cache. If one of these requirements is missing, recorded.Missing
-// ends the test.
+// The version of Shark is jars.Shark.Version, from Maven Central. It requires
+// java and javac and, for the first run, mvn and network access; the result is
+// kept in the user's cache. If one of these requirements is missing,
+// recorded.Missing ends the test.
 //
 // One JVM processes all requests of a call, because starting it takes longer
 // than analyzing a small dump. If Shark and leakgate differ, either may be

@@ -44,7 +44,8 @@ func Shells(t testing.TB) [][]string {
 }
 
 // Inject is the command that hostile names try to run. It creates the file
-// $CANARY in a real shell, and a file in a folder that exists on phones.
+// $CANARY, which is set in a real shell, and a file in a folder that exists on
+// phones.
 const Inject = `touch $CANARY /data/local/tmp/canary`
 
 // HostileNames are names that an app or the author of a configuration may
@@ -70,7 +71,7 @@ type Trap struct {
 	canary, log string
 }
 
-// NewTrap returns a trap with one of Shells.
+// NewTrap returns a trap that uses one of the shells that Shells returns.
 func NewTrap(t *testing.T, shell []string) *Trap {
 	t.Helper()
 	dir := t.TempDir()

@@ -61,6 +61,6 @@ func stalled(passed time.Duration) time.Duration {
 // Total returns the sum of the stalls since Measure, including a stall that has
 // just ended. Each stall may be overestimated by up to a tenth of a second.
 func (m *Meter) Total() time.Duration {
-	time.Sleep(2 * every) // for the tick that detects it
+	time.Sleep(2 * every) // wait for the tick that detects the latest stall
 	return time.Duration(m.total.Load())
 }

@@ -26,7 +26,7 @@ type Output struct {
 }
 
 // MaxOutput is the maximum output of one short command, in bytes. The largest
-// legitimate output is the grep over smaps of 50 processes.
+// legitimate output is that of a grep over the smaps of 50 processes.
 const MaxOutput = 32 << 20
 
 // ErrDevice means that a device did not respond to a command: it is gone, or
@@ -52,8 +52,8 @@ func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string
 }
 
 // Failure returns an ErrDevice that explains why dev.Shell failed for a command
-// with this deadline. It is needed because the error messages of contexts and
-// buffers are not meant for users.
+// with this deadline. Failure is needed because the error messages of contexts
+// and buffers are not meant for users.
 func Failure(dev Runner, within time.Duration, err error) error {
 	switch {
 	case errors.Is(err, errTooLong):

@@ -13,10 +13,10 @@ import (
 const FolderVariable = "LEAKGATE_LEASES"
 
 // Folder returns the folder of this user's leases and creates it if necessary.
-// If no folder is given, it is leakgate/leases in the user's cache folder or,
-// if that folder cannot be created, leakgate-UID in the temporary folder. A
-// folder that belongs to another user, or that others may write to, is an
-// error, because anyone who can create files there can block runs.
+// If no folder is given, the folder is leakgate/leases in the user's cache
+// folder or, if that folder cannot be created, leakgate-UID in the temporary
+// folder. A folder that belongs to another user, or that others may write to,
+// is an error, because anyone who can create files there can block runs.
 func Folder(asked string) (string, error) {
 	if asked != "" {
 		return asked, prepare(asked)

@@ -42,8 +42,9 @@ func (e HeldError) Error() string {
 	return fmt.Sprintf("%v is in use by %v", e.Key, e.Holder)
 }
 
-// Lease is the right to use some keys. Keep a reference to it until Release is
-// called, because the lock is lost when the Lease becomes unreachable.
+// Lease is the right to use some keys. Keep a reference to the Lease until
+// Release is called, because the lock is lost when the Lease becomes
+// unreachable.
 type Lease struct {
 	mu   sync.Mutex
 	held []*flock.Flock

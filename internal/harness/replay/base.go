@@ -72,8 +72,7 @@ func newComparison(recordings []*recording) *comparison {
 }
 
 // of returns the names and detectors of the bases that contain a series, and
-// warnings about the bases that do not. what describes the series in the
-// warnings.
+// warnings about the other bases. what describes the series in the warnings.
 func (c *comparison) of(k key, in func(*base) *series, what string) (names []string, of []*detector.Detector,
 	warnings []string) {
 	var without []string

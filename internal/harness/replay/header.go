@@ -106,9 +106,9 @@ func readHeader(cells []string, column string) (header, error) {
 	return h, nil
 }
 
-// choose uses the column that the user named as the PSS. If that column also
-// belongs to a breakdown or a sample, it is judged alone, because the rest of
-// the row measures another quantity.
+// choose judges the column that the user named, in place of the PSS. If that
+// column also belongs to a breakdown or a sample, it is judged alone, because
+// the rest of the row measures another quantity.
 func (h *header) choose(column int, name string) {
 	h.value, h.source = column, name
 	own := slices.ContainsFunc(h.parts, func(p part) bool { return p.column == column })

@@ -20,10 +20,10 @@ type Options struct {
 	// with the policy of this name, the constants of that run are used.
 	Policy detector.Policy
 	// MustSee is the slowest leak in bytes per hour that a pass must rule out;
-	// 0 means the one that the run itself required.
+	// 0 means the value that the run itself required.
 	MustSee float64
 	// Bases are recordings of earlier runs; if there are any, the differences
-	// from them are judged. This needs policy "robust".
+	// from these recordings are judged. Bases require policy "robust".
 	Bases []string
 	// Column is the column of a table that is judged instead of pss_kb; it may
 	// be empty.

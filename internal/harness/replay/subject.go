@@ -53,8 +53,8 @@ func (r *recording) addApp(x *ledger.AppSum, o Options) {
 }
 
 // record returns the record of the app, which was judged together with the
-// given number of series. Its times are relative to its first sample, as in
-// subject.record.
+// given number of series. Times are relative to the first sample of the app, as
+// in subject.record.
 func (x *app) record(together int) record.ReplayApp {
 	a := x.Account
 	p := record.ReplayApp{AppVerdict: x.Record(together), Looks: x.looks.kept}
@@ -124,8 +124,8 @@ func (r *recording) lostRows() int {
 func since(t float64, a *ledger.Account) float64 { return record.Round(t-a.First, 3) }
 
 // record returns the record of the process, which was judged together with the
-// given number of processes. Its times are relative to its first sample, and it
-// ends with its last sample.
+// given number of processes. Times are relative to the first sample of the
+// process, and the record ends with the last sample.
 func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
 	// Computing the verdict may add another look.

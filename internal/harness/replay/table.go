@@ -125,9 +125,9 @@ func (t *tableReader) read(rows *rows) error {
 	}
 }
 
-// damage skips a row that may have contained anything, like a damaged line of a
-// run. The row may have reported that a process ended or was replaced, so no
-// trend crosses it.
+// damage skips a damaged row, which may have contained anything, like a damaged
+// line of a run. The row may have reported that a process ended or was
+// replaced, so no trend continues across it.
 func (t *tableReader) damage(why error) {
 	t.problems.skip(t.line, "%v", why)
 	if !t.damaged {
@@ -136,8 +136,8 @@ func (t *tableReader) damage(why error) {
 	t.damaged = true
 }
 
-// row adds one row. If it is shorter than the header, the missing cells are
-// empty.
+// row adds one row. If the row is shorter than the header, the missing cells
+// are empty.
 func (t *tableReader) row(cells []string) {
 	t.cells = cells
 	at, err := moment(t.cell(t.h.time))

@@ -29,7 +29,7 @@ type track struct {
 // there.
 func (x *track) lack(at time.Duration) { x.lacking = max(x.lacking, at) }
 
-// skip skips a row whose value is impossible.
+// skip records that a row is skipped because its value is impossible.
 func (x *track) skip(at time.Duration, line int, format string, args ...any) {
 	x.problems.skip(line, format, args...)
 	x.lack(at)
@@ -56,7 +56,8 @@ func (r *spacing) hole(step time.Duration) bool {
 func (r *spacing) add(step time.Duration) {
 	r.recent[r.n%len(r.recent)] = step
 	r.n++
-	// For a regular recording the median is known without sorting for each row.
+	// If the intervals of a recording are regular, the median is found without
+	// sorting the intervals at each row.
 	if r.n < len(r.recent) || r.n%len(r.recent) == 0 {
 		known := r.recent
 		sorted := known[:min(r.n, len(known))]
@@ -65,8 +66,9 @@ func (r *spacing) add(step time.Duration) {
 	}
 }
 
-// family holds the tracks of all processes with one name. It has more than one
-// track if several such processes run at the same time under different pids.
+// family holds the tracks of all processes with one name. A family has more
+// than one track if several processes with its name run at the same time under
+// different pids.
 type family struct {
 	tracks []*track
 	// byPID holds the tracks of the current pids; for former pids it holds nil.

@@ -48,7 +48,7 @@ type Artifact struct {
 // Artifacts returns up to limit artifacts with the given name from runs for
 // branch, newest first. Expired artifacts and artifacts of forks and pull
 // requests are skipped. The run may have failed: the caller decides what its
-// contents prove. It needs `actions: read`.
+// contents prove. The token needs the permission `actions: read`.
 func (s *Session) Artifacts(ctx context.Context, name, branch string, limit int) ([]Artifact, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -166,7 +166,7 @@ func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 
 // Download returns one file of an artifact, if the file has at most limit
 // bytes. The zip file is untrusted: see extract. The token is never sent to the
-// storage to which GitHub redirects. It needs `actions: read`.
+// storage to which GitHub redirects; it needs the permission `actions: read`.
 func (s *Session) Download(ctx context.Context, a Artifact, file string, limit int64) ([]byte, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -219,7 +219,8 @@ func (s *Session) storage(ctx context.Context, id int64) (*url.URL, *gogithub.Re
 			(location.Scheme != "https" && location.Scheme != s.api.Scheme) {
 			return nil, nil, fmt.Errorf("%w to an invalid address", errRedirect)
 		}
-		// If a repository was renamed, the API first redirects to itself.
+		// If a repository was renamed, the API first redirects to another URL
+		// of the API.
 		if origin(location) != origin(s.api) || resp.StatusCode == http.StatusFound {
 			return location, resp, nil
 		}
@@ -230,7 +231,7 @@ func (s *Session) storage(ctx context.Context, id int64) (*url.URL, *gogithub.Re
 	return nil, nil, fmt.Errorf("%w: too many", errRedirect)
 }
 
-// fetch downloads location without the token.
+// fetch downloads from the URL location and does not send the token.
 func (s *Session) fetch(ctx context.Context, location *url.URL) ([]byte, *gogithub.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
 	if err != nil {

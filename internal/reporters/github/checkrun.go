@@ -18,8 +18,8 @@ const (
 	maxPerCall = 50
 	maxMessage = 60 << 10 // a message may have 64 KB
 	maxTitle   = 255
-	// maxAnnotations is our own limit. It corresponds to twenty requests, sent
-	// a second apart. Nobody reads more annotations.
+	// maxAnnotations is our own limit. This limit corresponds to twenty
+	// requests, sent a second apart. Nobody reads more annotations.
 	maxAnnotations = 1000
 )
 
@@ -68,8 +68,8 @@ type Annotation struct {
 // its annotations require, and returns its URL. It replaces an earlier check
 // run with the same name, because GitHub shows only the latest. A new check run
 // is always created, because annotations cannot be removed from an existing
-// check run. It needs `checks: write` and a GITHUB_TOKEN or a token of a GitHub
-// App.
+// check run. The token must be a GITHUB_TOKEN or a token of a GitHub App, with
+// the permission `checks: write`.
 func (s *Session) CreateCheckRun(ctx context.Context, run CheckRun) (string, error) {
 	if !shaRE.MatchString(run.HeadSHA) {
 		return "", fmt.Errorf("create check run: invalid commit %q", run.HeadSHA)
@@ -188,7 +188,7 @@ func (w *checkWriter) create(ctx context.Context, annotations []Annotation) erro
 }
 
 // find searches for the check run with our nonce. It searches repeatedly
-// because the list may lag.
+// because the list may lag behind the creation.
 func (w *checkWriter) find(ctx context.Context) error {
 	r := w.request("list check runs", read)
 	for look := range maxLooks {

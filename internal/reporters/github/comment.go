@@ -48,11 +48,11 @@ const (
 	Absent    Upserted = "absent" // there is no comment, and OnlyEdit is set
 )
 
-// Upsert makes c the only comment of this token with that marker, and returns
-// what it did and the comment's URL. If there are several such comments, the
-// oldest is edited and the others are deleted, or minimized if deletion is
-// forbidden; comments of other authors are not changed. It needs
-// `pull-requests: write`.
+// Upsert makes c the only comment with its marker by the author to which the
+// token belongs, and returns what it did and the comment's URL. If there are
+// several such comments, the oldest is edited and the others are deleted, or
+// minimized if deletion is forbidden; comments of other authors are not
+// changed. The token needs the permission `pull-requests: write`.
 func (s *Session) Upsert(ctx context.Context, c Comment) (Upserted, string, error) {
 	if c.Number <= 0 || strings.TrimSpace(c.Marker) == "" || strings.ContainsAny(c.Marker, "\r\n") {
 		return "", "", fmt.Errorf("write comment: invalid pull request %d or marker %q", c.Number, c.Marker)
@@ -189,8 +189,8 @@ func (w *commentWriter) step(ctx context.Context, ours []*gogithub.IssueComment)
 	return true, nil
 }
 
-// shown reports whether the latest creation appears in the list. If it does,
-// all older comments are listed as well.
+// shown reports whether the latest creation appears in the list. If the latest
+// creation is listed, all older comments are listed as well.
 func (w *commentWriter) shown(ours []*gogithub.IssueComment) bool {
 	return slices.ContainsFunc(ours, func(c *gogithub.IssueComment) bool {
 		if w.created != nil {

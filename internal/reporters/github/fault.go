@@ -39,8 +39,8 @@ var (
 // the call returns, for example because a proxy emptied it.
 var errIncomplete = errors.New("response without content")
 
-// fault is a failed request. Its message contains GitHub's message, printable
-// and without the token.
+// fault is a failed request. Its error message contains GitHub's message in
+// printable form, without the token.
 type fault struct {
 	text string
 	kind error

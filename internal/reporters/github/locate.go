@@ -12,10 +12,11 @@ import (
 
 // Locate adds to t the values that its event does not contain: the pull request
 // of a head commit (for a workflow_run of a fork), or the head of a pull
-// request (for an issue_comment). It uses only GitHub's API, because a fork
+// request (for an issue_comment). Locate uses only GitHub's API, because a fork
 // controls the contents of its artifacts. It returns ErrNoPullRequest unless
 // the commit is the head of exactly one open pull request; a newer commit may
-// have been pushed in the meantime. It needs `pull-requests: read`.
+// have been pushed in the meantime. The token needs the permission
+// `pull-requests: read`.
 func (s *Session) Locate(ctx context.Context, t Trigger) (Trigger, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()

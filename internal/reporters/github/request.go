@@ -17,8 +17,8 @@ const (
 	// maxFailures is the maximum number of times that one request is repeated
 	// after failures other than rate limits.
 	maxFailures = 4
-	// secondaryWait is the shortest wait after a secondary rate limit that does
-	// not state a time; it doubles each time.
+	// secondaryWait is the shortest wait after a secondary rate limit if GitHub
+	// does not state a time; the wait doubles each time.
 	secondaryWait = time.Minute
 	perPage       = 100
 	// leastPage is the smallest page that may be full: a server that reduces
@@ -180,8 +180,8 @@ func (s *Session) pages(ctx context.Context, r request,
 }
 
 // hasNext reports whether there may be another page. Without a Link header,
-// go-github returns NextPage 0, as on the last page. In that case the next page
-// is requested if this page may be full.
+// go-github returns NextPage 0, as on the last page. Without the header, the
+// next page is therefore requested if this page may be full.
 func hasNext(resp *gogithub.Response, n, first int) bool {
 	if resp.Header.Get("Link") != "" {
 		return resp.NextPage != 0 && n > 0

@@ -21,8 +21,9 @@ const maxSARIF = 10 << 20
 // UploadSARIF uploads a SARIF file for code scanning and returns the upload's
 // ID, which may be empty. ref is a full ref, refs/heads/BRANCH or
 // refs/pull/N/head, and sha is its commit. GitHub processes the file later, so
-// errors in it are not reported here. The same file may be uploaded again. It
-// needs `security-events: write`, and code scanning must be enabled.
+// errors in it are not reported here. The same file may be uploaded again. The
+// token needs the permission `security-events: write`, and code scanning must
+// be enabled.
 func (s *Session) UploadSARIF(ctx context.Context, ref, sha string, sarif []byte) (string, error) {
 	if !strings.HasPrefix(ref, "refs/") || !shaRE.MatchString(sha) {
 		return "", fmt.Errorf("upload SARIF: invalid ref %s or commit %s", text.Quote(ref, 100), text.Quote(sha, 70))

@@ -40,21 +40,21 @@ type Options struct {
 	// API.
 	GraphQL string
 	// Token is a GITHUB_TOKEN, a token of a GitHub App or a personal access
-	// token. It is sent only to the hosts of API and GraphQL, and is never part
-	// of an error or a note.
+	// token. The token is sent only to the hosts of API and GraphQL, and is
+	// never part of an error or a note.
 	Token string
 	// Limit is the time limit of each method call, including waits; 0 means 2
 	// minutes.
 	Limit time.Duration
-	// Say is called with notes about waits and retries. It may be nil.
+	// Say, if not nil, is called with notes about waits and retries.
 	Say func(note string)
-	// Transport sends the requests. If it is nil, the session creates its own
-	// transport, which Close closes.
+	// Transport sends the requests. If Transport is nil, the session creates
+	// its own transport, which Close closes.
 	Transport http.RoundTripper
 }
 
-// Session makes API calls for one GitHub repository. It is safe for concurrent
-// use; writes are sent one after the other, at least a second apart.
+// Session makes API calls for one GitHub repository. A Session is safe for
+// concurrent use; writes are sent one after the other, at least a second apart.
 type Session struct {
 	owner, repo string
 	api         *url.URL
@@ -87,8 +87,8 @@ var nameRE = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 // cannot change the path of an API request.
 func validName(s string) bool { return nameRE.MatchString(s) && s != "." && s != ".." }
 
-// New returns a session for the repository in o. It sends nothing. Close the
-// session after the last call.
+// New returns a session for the repository in o. New sends no request. Close
+// the session after the last call.
 func New(o Options) (*Session, error) {
 	if !validName(o.Owner) || !validName(o.Repo) {
 		return nil, fmt.Errorf("open GitHub session: invalid repository %q: want OWNER/REPO", o.Owner+"/"+o.Repo)

@@ -54,8 +54,8 @@ func appendSummary(file *os.File, md []byte) error {
 	return err
 }
 
-// fitSummary returns md. If md exceeds room bytes, it returns a notice and the
-// first lines of md.
+// fitSummary returns md or, if md exceeds room bytes, a notice and the first
+// lines of md.
 func fitSummary(md []byte, room int64) ([]byte, error) {
 	if int64(len(md)) <= room {
 		return md, nil

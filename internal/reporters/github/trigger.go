@@ -28,8 +28,8 @@ type Trigger struct {
 	// it (see Session.Locate).
 	Number int
 	// HeadSHA is the judged commit: the head of a pull request, never the merge
-	// commit in GITHUB_SHA. It is empty if the event does not contain it
-	// (issue_comment; see Session.Locate).
+	// commit in GITHUB_SHA. HeadSHA is empty if the event does not contain the
+	// commit (issue_comment; see Session.Locate).
 	HeadSHA string
 	// HeadOwner and HeadBranch identify the branch of HeadSHA.
 	HeadOwner, HeadBranch string
@@ -39,13 +39,13 @@ type Trigger struct {
 	// DefaultBranch is the default branch of the repository; it is empty if the
 	// event does not contain it.
 	DefaultBranch string
-	// Fork reports whether the head is in another repository. If so, the token
-	// of a pull_request workflow is read-only.
+	// Fork reports whether the head is in another repository. For a fork, the
+	// token of a pull_request workflow is read-only.
 	Fork bool
 	// Ref is the value of GITHUB_REF.
 	Ref string
 	// RunID and RunAttempt identify this workflow run; SourceRun identifies the
-	// run that started a workflow_run event. They are 0 if unknown.
+	// run that started a workflow_run event. Unknown IDs are 0.
 	RunID, SourceRun int64
 	RunAttempt       int
 	// ServerURL, APIURL and GraphQLURL are the URLs of this GitHub instance,
@@ -236,9 +236,9 @@ func (r *repository) owner() string {
 	return cmp.Or(r.Owner.Login, owner)
 }
 
-// setSource reads the run that started a workflow_run event. Its pull_requests
-// also contains pull requests of other repositories in the fork network; for a
-// fork it is empty.
+// setSource reads the run that started a workflow_run event. The field
+// pull_requests of this run also contains pull requests of other repositories
+// in the fork network; for a run of a fork, it is empty.
 func (t *Trigger) setSource(p payload) {
 	run := p.WorkflowRun
 	t.SourceRun, t.HeadSHA, t.HeadBranch = run.ID, run.HeadSHA, run.HeadBranch
