@@ -110,7 +110,8 @@ func (out *page) components(c *android.Components) {
 	}
 }
 
-// stateCounts lists the counts of states in the order of the given names.
+// stateCounts formats the counts that are not 0, in alphabetical order of the
+// states.
 func stateCounts(counts map[string]int64) string {
 	var list []string
 	for name, n := range counts {
@@ -141,8 +142,8 @@ func (out *page) finalizers(f *android.Finalizers) {
 	}
 }
 
-// manyWaiting is the minimum number of objects waiting for their finalizer from
-// which it is concluded that finalization does not keep up.
+// manyWaiting is the minimum length of a finalizer queue that is printed,
+// because finalization does not keep up.
 const manyWaiting = 100
 
 func (out *page) threads(threads []android.Thread) {

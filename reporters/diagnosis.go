@@ -46,7 +46,7 @@ func (out *page) diagnosis(d record.Diagnosis, several bool) {
 var keyEnd = regexp.MustCompile(`, key ([0-9a-f]+)$`)
 
 // summary returns the lines of a diagnosis. If the trace of the same leak was
-// already printed for an earlier diagnosis, one line replaces it.
+// already printed for an earlier diagnosis, one line replaces the trace.
 func (out *page) summary(lines []string) []string {
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "┬") })
 	if at < 1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WriteDiff writes what changed between two dumps. It prints at most top leaks
-// and top suspects.
+// WriteDiff writes what changed between two dumps. top is the maximum number of
+// leaks, and of suspects, that are printed.
 func WriteDiff(w io.Writer, d *analysis.Diff, top int) error {
 	var out page
 	for _, mismatch := range d.Mismatches {

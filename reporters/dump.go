@@ -12,14 +12,15 @@ import (
 )
 
 // WriteReport writes the report of one heap dump: its leaks, and what retains
-// most. Only the traces of the first leaks are printed, unless all is set.
+// the most memory. Only the traces of the first leaks are printed, unless all
+// is set.
 func WriteReport(w io.Writer, r *analysis.Report, all bool) error {
 	var out page
 	out.app(r.Dump.Android)
 	out.dump(&r.Dump)
 	out.notable(r)
-	// The warnings are printed first because they change the meaning of
-	// everything that follows.
+	// The warnings are printed before the leaks, because they change the
+	// meaning of everything that follows.
 	out.warnings(r.Warnings)
 	out.leaks(r, all)
 	for _, l := range r.Loaders {
@@ -89,9 +90,9 @@ func (out *page) dump(d *analysis.Dump) {
 }
 
 const (
-	// manyAlike is larger than the number of threads of one kind in normal
-	// pools: Binder has 16, and coroutines have one per core and up to 64 that
-	// wait.
+	// manyAlike is the minimum number of threads in a group that is printed. In
+	// normal pools, Binder has 16 threads, and coroutines have one per core and
+	// up to 64 that wait.
 	manyAlike = 20
 	// shownGroups bounds the groups of threads listed in one line.
 	shownGroups = 3
@@ -124,13 +125,14 @@ func (out *page) notable(r *analysis.Report) {
 	}
 }
 
-// If there are leaks, the rest of a dump matters less.
+// The number of rows in each table. If there are leaks, the tables have fewer
+// rows, because they matter less.
 const (
 	fewRows  = 5
 	manyRows = 12
 )
 
-// first returns how many of the rows to print.
+// first returns how many of n rows to print.
 func (out *page) first(n int) int {
 	if out.rows > 0 {
 		return min(n, out.rows)
@@ -204,9 +206,9 @@ type branch struct {
 	left *int
 }
 
-// wide is a divisor of the bytes that the top-level dominator retains. If no
-// single object below an object is large, but many small ones together retain
-// more than this share, one line is printed for all of them.
+// wide determines when small objects are printed. If no object below a
+// dominator is large, but together the objects retain more than 1/wide of the
+// bytes of the top-level dominator, one line is printed for all of them.
 const wide = 20
 
 func (out *page) dominator(d *analysis.Dominator, at branch) {

@@ -104,7 +104,7 @@ func (out *page) place(p *growth.Place, number int) {
 	}
 	indent := ""
 	for i, s := range p.Path {
-		// Only the ends of a long path are printed.
+		// Only the start and the end of a long path are printed.
 		left := len(p.Path) - shownEnd - shownStart
 		switch {
 		case left > 0 && i == shownStart:
@@ -158,9 +158,9 @@ func holder(p *growth.Place) string {
 	return fmt.Sprintf("%s (%s)%s", last, class, ofApp(p.Children))
 }
 
-// ofApp returns " of " and the class of the first object below a place whose
-// class is from the app, or "" if there is none. It is used if no field above
-// the place belongs to the app.
+// ofApp looks below a place for the first object of one of the app's classes,
+// and returns " of " and the class, or "" if there is no such object. It is
+// used if no field above the place belongs to the app.
 func ofApp(list []growth.Child) string {
 	for ; len(list) > 0; list = list[0].Children {
 		if class := list[0].Class; !android.IsContainer(class) {

@@ -25,8 +25,9 @@ const JUnitName = "junit.xml"
 const (
 	// maxJUnitName bounds a name, and the message of a failure, in characters.
 	maxJUnitName = 500
-	// maxJUnitText bounds the length of the details of one case, and
-	// maxJUnitTexts the total length of the details of all cases, in bytes.
+	// maxJUnitText is the maximum length of the details of one case, and
+	// maxJUnitTexts is the maximum length of the details of all cases together,
+	// both in bytes.
 	maxJUnitText  = 16 << 10
 	maxJUnitTexts = 16 << 20
 )
@@ -60,8 +61,8 @@ func WriteJUnit(w io.Writer, run record.Run) error {
 	if err != nil {
 		return fmt.Errorf("encode JUnit XML: %w", err)
 	}
-	// Names and messages are single lines, so such references can only occur in
-	// the details of a result.
+	// Names and messages are single lines, so the reference &#xA; can only
+	// occur in the details of a result.
 	out = bytes.ReplaceAll(out, []byte("&#xA;"), []byte("\n"))
 	if _, err := w.Write(slices.Concat([]byte(xml.Header), out, []byte("\n"))); err != nil {
 		return fmt.Errorf("write JUnit XML: %w", err)
@@ -140,8 +141,8 @@ func (j *junit) result(kind, message string, lines ...string) *junitResult {
 	return &junitResult{Type: kind, Message: text.Head(message, maxJUnitName), Text: j.text(lines...)}
 }
 
-// text joins lines, each of them Printable, because XML 1.0 does not allow
-// control characters.
+// text makes lines Printable, because XML 1.0 does not allow control
+// characters, and joins them.
 func (j *junit) text(lines ...string) string {
 	var b strings.Builder
 	for _, part := range lines {
@@ -159,7 +160,8 @@ func (j *junit) text(lines ...string) string {
 	return b.String()
 }
 
-// junitSeconds formats a time for JUnit. A record may contain any number.
+// junitSeconds formats a time for JUnit. It returns 0 for values that are not a
+// finite positive number, because a record may contain any value.
 func junitSeconds(s float64) string {
 	if math.IsNaN(s) || math.IsInf(s, 0) || s < 0 {
 		s = 0
@@ -167,8 +169,9 @@ func junitSeconds(s float64) string {
 	return strconv.FormatFloat(s, 'f', 3, 64)
 }
 
-// classesOfDevices returns a class for each device if a run used several,
-// because a test ran on each of them.
+// classesOfDevices returns the model and the API level of each device, or nil
+// if they are the same for all devices. They distinguish the results of one
+// test on several devices.
 func classesOfDevices(devices []record.Device) map[string]string {
 	out := map[string]string{}
 	for _, d := range devices {

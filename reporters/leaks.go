@@ -12,8 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shownLeaks bounds the printed leak traces, and shownSuspects the printed
-// places where memory accumulates. On request, all of them are printed.
+// shownLeaks is the maximum number of printed leak traces; shownSuspects is the
+// maximum number of printed places where memory accumulates. On request, all
+// traces and all places are printed.
 const (
 	shownLeaks    = 5
 	shownSuspects = 2
@@ -110,7 +111,8 @@ func leaked(r *analysis.Report) string {
 // indexed bounds the number of leaks that get a line in the index.
 const indexed = 100
 
-// index writes a line for each leak, the one that retains most first.
+// index writes a line for each leak; the leaks that retain the most memory come
+// first.
 func (out *page) index(leaks []analysis.Leak) {
 	if len(leaks) == 1 {
 		return
@@ -243,7 +245,8 @@ func lookFirst(l *analysis.Leak) int {
 	return first
 }
 
-// joined returns a reference, preceded by its owner.
+// joined returns a reference as it follows its owner: after a dot if it is a
+// field.
 func joined(e analysis.TraceElement) string {
 	if e.Kind == "instance_field" || e.Kind == "static_field" {
 		return "." + e.Reference
@@ -468,7 +471,8 @@ func (out *page) beside(indent string, list []analysis.ClassSum) {
 	}
 }
 
-// longestSentence is the number of characters shown of a reason or a label.
+// longestSentence is the maximum number of characters printed of a reason or a
+// label.
 const longestSentence = 500
 
 // sentence returns a message of an inspector on one line, truncated if

@@ -39,8 +39,8 @@ func (out *page) wrapped(label, s string) {
 }
 
 // fill adds a paragraph in lines of at most width columns, as far as the
-// lengths of its words allow. The first line follows head, the others follow
-// indent.
+// lengths of its words allow. The first line begins with head, and the other
+// lines begin with indent.
 func (out *page) fill(head, indent, s string) {
 	words := strings.Split(text.Printable(s), " ")
 	line := head + words[0]
@@ -114,8 +114,8 @@ func simpleName(class string) string {
 	return class[strings.LastIndexByte(class, '.')+1:]
 }
 
-// shortID returns the beginning of an object's ID, enough to distinguish the
-// objects of one dump.
+// shortID returns the first 8 characters of a key or fingerprint, which are
+// enough to distinguish the leaks of one dump.
 func shortID(identity string) string { return identity[:min(8, len(identity))] }
 
 // maxName bounds a name in a line of a text report, in characters. An Android

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WritePaths writes the merged paths to objects as a tree with at most top
-// branches.
+// WritePaths writes the merged paths to objects as a tree. top is the maximum
+// number of branches.
 func WritePaths(w io.Writer, p *analysis.Paths, top int) error {
 	var out page
 	what := p.Class
@@ -44,7 +44,7 @@ type pathTree struct {
 	more int64
 }
 
-// deepestIndent is the largest indentation of a line.
+// deepestIndent is the maximum indentation of a line, in columns.
 const deepestIndent = 60
 
 func (t *pathTree) branch(x *analysis.Branch, depth int) {

@@ -54,9 +54,9 @@ const (
 var replayHeading = fmt.Sprintf("%-*s %-12s %-10s %-11s %7s %7s %9s %19s %9s %9s",
 	nameColumns, "PROCESS", "VERDICT", "WORST", "KIND", "SAMPLES", "LENGTH", "MB/h", "95 %", "DETECTS", "GREW MB")
 
-// replayNames returns a distinct name for each process. It contains the user
-// and the device, and also the file or the pid if the same name occurs more
-// than once.
+// replayNames returns a distinct name for each process. The name contains the
+// user, the device and the file where they are needed, and the pid if the name
+// occurs more than once in a file.
 func replayNames(processes []record.ReplayProcess) []string {
 	type place struct {
 		name, file string
@@ -105,7 +105,7 @@ func replayLine(p record.ReplayProcess, name string) string {
 		p.Gate, p.Worst, kind, p.Samples, text.Span(p.Duration), rate, interval, unseen, p.Growth)
 }
 
-// appNames returns the name of each app in the table of processes.
+// appNames returns the name of an app in the table of processes.
 func appNames(a record.ReplayApp, r record.Replay) string {
 	who := a.App
 	if a.User != 0 {

@@ -190,8 +190,8 @@ func (out *page) deaths(p record.Process) {
 	}
 }
 
-// incidentLines describes the crashes, ANRs and deaths caused by memory of a
-// process, one line for each kind.
+// incidentLines describes the crashes, the ANRs and the memory-related deaths
+// of a process, one line for each kind.
 func incidentLines(p record.Process) []string {
 	var out []string
 	for _, f := range p.Findings {

@@ -89,8 +89,8 @@ func (out *page) tripLine(format string, args ...any) {
 	out.line("%s", now)
 }
 
-// constant reports whether a count is the same in all readings. It then needs
-// no row of its own.
+// constant reports whether a count is the same in all readings. Such a count
+// needs no row of its own.
 func constant(m *record.TripMeasure) bool {
 	if m.Unit != record.UnitCount || m.Verdict != record.VerdictPass || len(m.Values) == 0 {
 		return false

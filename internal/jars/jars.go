@@ -2,8 +2,8 @@
 // them in a folder that several processes may share.
 //
 // It pins one version of each library, and the hash of each file: a file with
-// different content is rejected. It only fetches the libraries; the packages
-// that use them in tests run them.
+// different content is rejected. The package only fetches the libraries; the
+// tests that need them run them.
 package jars
 
 import (

@@ -67,8 +67,8 @@ func newAutomaton(text string) *automaton {
 		}
 	}
 	a, p := &automaton{}, program{prog}
-	// A state is a set of instructions. The sets of lost and found are not
-	// used.
+	// A state is a set of instructions. The sets of stateLost and stateFound
+	// are not used.
 	sets := [][]uint32{
 		stateLost: {}, stateFound: {}, stateFirst: p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText),
 	}
@@ -126,7 +126,7 @@ func (p program) after(set []uint32, b rune) []uint32 {
 }
 
 // closure returns, in order, the instructions that can be reached without
-// reading a byte where the conditions of at hold. It omits jumps.
+// reading a byte, given that the conditions in at hold. It omits jumps.
 func (p program) closure(from []uint32, at syntax.EmptyOp) []uint32 {
 	seen := make([]bool, len(p.Inst))
 	var out []uint32

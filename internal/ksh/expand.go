@@ -96,7 +96,7 @@ func (e *expansion) Set(name string, v expand.Variable) error {
 	return e.set(name, plain(v.Str))
 }
 
-// Each serves ${!prefix*}, which this shell does not support.
+// Each would be needed only for ${!prefix*}, which this shell does not support.
 func (e *expansion) Each(func(string, expand.Variable) bool) {}
 
 // substitute runs the commands of $(...).
@@ -168,9 +168,9 @@ func compile(p string, mode pattern.Mode) *regexp.Regexp {
 }
 
 // Package expand is not used for globs: it would split and join paths by the
-// rules of the host. Instead, unquoted glob characters pass through it as code
-// points that opaque does not use. Glob characters in the values of unquoted
-// variables are literal, which is the only difference from mksh.
+// rules of the host. Instead, unquoted glob characters pass through package
+// expand as code points that opaque does not use. Glob characters in the values
+// of unquoted variables are literal, which is the only difference from mksh.
 
 const globs = "*?["
 

@@ -91,7 +91,8 @@ type grepKey struct {
 	extended, fixed bool
 }
 
-// linePatterns caches the latest patterns: a run uses the same ones repeatedly.
+// linePatterns caches the latest patterns, because a run uses the same patterns
+// repeatedly.
 type linePatterns struct {
 	mu   sync.Mutex
 	made map[grepKey]*linePattern
@@ -144,9 +145,9 @@ func grepPattern(w grepKey) (*linePattern, error) {
 	return &linePattern{re, newAutomaton(text)}, nil
 }
 
-// posixPattern converts a POSIX regular expression to Go's syntax. They differ
-// in the meaning of a backslash inside brackets and, in basic expressions,
-// before operators.
+// posixPattern converts a POSIX regular expression to Go's syntax. The syntaxes
+// differ in the meaning of a backslash inside brackets and, in basic
+// expressions, before operators.
 func posixPattern(p string, extended bool) string {
 	var b strings.Builder
 	for i := 0; i < len(p); i++ {

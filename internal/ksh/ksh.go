@@ -77,7 +77,7 @@ type FileInfo interface {
 // Program is a program in PATH; it returns the exit status.
 type Program func(*Call) int
 
-// Call is one call of a program.
+// Call holds the arguments and the environment of one run of a program.
 type Call struct {
 	Ctx context.Context
 	// Leader is the shell that received the command line.
@@ -121,9 +121,10 @@ func (c *Call) Run(uid int, dir string, args []string) int {
 	return sub.finish()
 }
 
-// Getopt parses options like toybox: spec lists the letters, those with a value
-// followed by a colon. Options may follow operands unless spec begins with ^.
-// ok is false after an error, which has been reported.
+// Getopt parses options like toybox. spec lists the letters of the options; a
+// letter is followed by a colon if the option has a value. Options may follow
+// operands unless spec begins with ^. ok is false after an error, which has
+// been reported.
 func (c *Call) Getopt(spec string, each func(opt byte, value string)) (operands []string, ok bool) {
 	spec, first := strings.CutPrefix(spec, "^")
 	args := c.Args[1:]
@@ -171,7 +172,7 @@ const (
 	SIGTERM = 15
 )
 
-// Signal is the cause of a context that a signal canceled.
+// Signal is the cause with which a signal cancels the context of a process.
 type Signal int
 
 func (s Signal) Error() string { return fmt.Sprintf("ended by signal %d", int(s)) }
@@ -225,9 +226,10 @@ type Options struct {
 }
 
 // Run runs a command line and returns its exit status once everything that it
-// started has ended, including background jobs. ctx is the leader's. Stdin is
-// read by a goroutine that starts with the first read of a command and ends
-// with the input, so the owner of Stdin must end it after Run has returned.
+// started has ended, including background jobs. ctx is the context of the
+// leader. Stdin is read by a goroutine that starts with the first read of a
+// command and ends with the input, so the owner of Stdin must end the input
+// after Run has returned.
 func Run(ctx context.Context, o Options) int {
 	in := &stdin{r: o.Stdin, pipe: newPipe()}
 	defer in.pipe.closeReader()

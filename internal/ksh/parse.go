@@ -24,7 +24,7 @@ type parseError struct{ error }
 func (e parseError) Error() string { return plain(e.error.Error()) }
 
 // parse parses an mksh script and rejects unsupported syntax. All strings in
-// the result are opaque.
+// the result are encoded by opaque.
 func parse(text string) (list []*syntax.Stmt, err error) {
 	if len(text) > maxCommand {
 		return nil, errors.New("argument list too long")
@@ -136,7 +136,8 @@ func unsupportedExpansion(p *syntax.ParamExp) string {
 		return ""
 	case trims(p.Exp.Op) && p.Exp.Word != nil:
 		for _, part := range p.Exp.Word.Parts {
-			// The library would treat the value as a pattern.
+			// Package expand would treat the value of a quoted variable as a
+			// pattern.
 			if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) > 0 && (&syntax.Word{Parts: q.Parts}).Lit() == "" {
 				return what
 			}
@@ -237,14 +238,16 @@ func quotePattern(part syntax.WordPart) syntax.WordPart {
 
 // mksh scripts and file names may contain any bytes except NUL. The parser
 // accepts only UTF-8, and so does package regexp in patterns; in its input,
-// package regexp does not distinguish two invalid bytes. Such bytes pass
-// through both as code points that nothing else uses. The same applies to CR,
-// which the parser drops at the end of a line and treats as a blank elsewhere;
-// in mksh it is an ordinary character (sh.h, C_LEX1).
+// package regexp does not distinguish two invalid bytes. Bytes that are not
+// UTF-8 therefore pass through both packages as code points that nothing else
+// uses. The same applies to CR, which the parser drops at the end of a line and
+// treats as a blank elsewhere; in mksh it is an ordinary character (sh.h,
+// C_LEX1).
 
-// opaqueBase represents byte 0, opaqueBase+255 the last byte: the end of the
-// last private use area. Code points of a script in this range are replaced
-// byte by byte. opaqueBase+'*' and similar runes are globs, see markGlobs.
+// opaqueBase represents byte 0, and opaqueBase+255 represents byte 255; these
+// code points are the end of the last private use area. Code points of a script
+// in this range are replaced byte by byte. opaqueBase+'*' and similar runes
+// stand for glob characters (see markGlobs).
 const opaqueBase = 0x10ff00
 
 // opaque replaces CR and each byte that is not UTF-8 with a code point.

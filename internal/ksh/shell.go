@@ -25,7 +25,7 @@ const (
 	maxFD        = 10        // file descriptors that redirections may name
 )
 
-// session is one call of Run.
+// session holds what all shells of one call of Run share.
 type session struct {
 	sys      System
 	leader   Process
@@ -53,8 +53,9 @@ type shell struct {
 	job     int // pid of the last background job
 	depth   int
 	running sync.WaitGroup
-	// loops counts the loops around the current command; breaks and skips count
-	// the loops that break and continue still have to leave.
+	// loops counts the loops around the current command; breaks and skips are
+	// the numbers of loops that a break or a continue command still has to
+	// leave.
 	loops, breaks, skips int
 	exiting              bool
 	// keepFDs means that exec has changed the redirections of the shell itself.
@@ -148,7 +149,8 @@ func (s *shell) clone() *shell {
 	}
 }
 
-// tooDeep reports whether the nesting limit is reached, with a message.
+// tooDeep reports whether the nesting limit is reached, and prints a message if
+// it is.
 func (s *shell) tooDeep() bool {
 	if s.depth < maxDepth {
 		return false
@@ -205,7 +207,7 @@ func statusOf(ok bool) int {
 }
 
 // spawn runs f in the subshell c on a separate goroutine and then calls done;
-// finish waits for it.
+// finish waits for the goroutine.
 func (s *shell) spawn(c *shell, f func(*shell), done func()) bool {
 	if s.jobs.Add(1) > maxJobs {
 		s.jobs.Add(-1)

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// source and sink are the two ends of a command's input and output. Both return
-// when ctx is done, so no command outlives its shell.
+// source is where a command reads its input; sink is where it writes its
+// output. Their methods return when ctx is done, so no command outlives its
+// shell.
 type source interface {
 	read(ctx context.Context, b []byte) (int, error)
 }
@@ -27,11 +28,12 @@ type end struct {
 // errPipe is the error that corresponds to SIGPIPE in a real process.
 var errPipe = syscall.EPIPE
 
-// pipe is a pipe that holds a few chunks, which bounds its memory. It waits
-// only on channels, which a synctest bubble can observe.
+// pipe connects the output of a command to the input of another. It holds only
+// a few chunks, which bounds its memory. It waits only on channels, which a
+// synctest bubble can observe.
 type pipe struct {
 	chunks chan []byte
-	// The reader that holds token owns rest.
+	// Only the reader that holds token may use rest.
 	token chan struct{}
 	rest  []byte
 
@@ -110,7 +112,7 @@ func (p *pipe) next(ctx context.Context) ([]byte, error) {
 }
 
 // stdin is the input of a command line. The first read starts a goroutine that
-// copies the input into a pipe until it ends.
+// copies the input into a pipe until the input ends.
 type stdin struct {
 	r    io.Reader
 	pipe *pipe

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// test is test and [, without -a, -o and parentheses: && and || replace them.
+// test implements the commands test and [, but not -a, -o and parentheses:
+// scripts use && and || instead.
 func test(s *shell, args []string) int {
 	words := args[1:]
 	if args[0] == "[" {
@@ -28,7 +29,8 @@ func (s *shell) evaluate(words []string) (bool, error) {
 	switch n := len(words); {
 	case n < 2:
 		return n == 1 && words[0] != "", nil
-	// Two operands with an operator between them take precedence: [ ! = x ].
+	// Two operands with an operator between them take precedence over a
+	// negation, as in [ ! = x ].
 	case n == 3 && strings.Contains(" = == != -eq -ne -lt -le -gt -ge ", " "+words[1]+" "):
 		return compare(words[0], words[1], words[2])
 	case words[0] == "!":

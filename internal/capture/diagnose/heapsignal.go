@@ -14,7 +14,7 @@ import (
 const garbage = "the dump includes garbage"
 
 // collect triggers a GC with a signal, for releases whose am cannot trigger
-// one, and gives the process time to complete the GC.
+// one, and waits for the GC and the finalizers.
 func (h *heapDump) collect(ctx context.Context, status []byte) error {
 	why := h.signal(ctx, status)
 	if ctx.Err() != nil {

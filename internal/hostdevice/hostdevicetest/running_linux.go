@@ -43,10 +43,11 @@ type Running struct {
 var devices atomic.Int64
 
 // Start builds the program, starts a real adb server and a device, and connects
-// them. They end with the test. If o names no package, the app gets a name that
-// no other device on this machine uses; see Running.Package. Start sets
-// Options.Program. If adb is missing, the test is skipped, see
-// recorded.Missing; a test that starts the app must call RequireJava first.
+// them. The server and the device end with the test. If o names no package, the
+// app gets a name that no other device on this machine uses; see
+// Running.Package. Start sets Options.Program. If adb is missing, the test is
+// skipped (see recorded.Missing). A test that starts the app must call
+// RequireJava first.
 func Start(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	server := adbtest.StartServer(t)
@@ -78,7 +79,7 @@ func rooted(o hostdevice.Options) bool { return os.Getuid() == 0 && o.ShellUID =
 // StartNested is like Start, with Android's own adbd and an adb server in a
 // nest: nothing listens outside the nest, and if o specifies the UIDs of a
 // phone, the kernel applies a phone's rules. If this machine has no adbd or
-// cannot create a nest, the test is skipped, see recorded.Missing.
+// cannot create a nest, the test is skipped (see recorded.Missing).
 func StartNested(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	if err := hostdevice.CheckNest(); err != nil {
@@ -156,7 +157,7 @@ func (r *Running) Disconnect() {
 		r.Daemon.Drop()
 		return
 	}
-	// A connection that is already closed cannot be closed again.
+	// The request fails if the connection is already closed.
 	_, _ = r.Server.Ask("host:disconnect:" + r.Serial)
 }
 
@@ -202,8 +203,8 @@ func RequireJava(t testing.TB) {
 	}
 }
 
-// program is built once for all tests of a process and kept in memory, because
-// the last test would have to remove a file.
+// program is built once for all tests of a process. It is kept in memory,
+// because a file would have to be removed by the last test.
 var program = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "hostdevice-build-")
 	if err != nil {
@@ -227,8 +228,8 @@ func Program(t testing.TB) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "hostdevice")
-	// If a child process inherited the file while it is open for writing, the
-	// program could not be started.
+	// Without the lock, a child process could inherit the file while it is open
+	// for writing, and the program could not be started.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, binary, 0o755); err != nil {
@@ -237,7 +238,7 @@ func Program(t testing.TB) string {
 	return path
 }
 
-// commandWithin is the timeout of a command of ADB.
+// commandWithin is the timeout of one adb command.
 const commandWithin = time.Minute
 
 // ADB runs the real adb program on this device and returns its result, for
