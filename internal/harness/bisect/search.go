@@ -391,8 +391,8 @@ func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	return j, nil
 }
 
-// compare returns the judgment of a commit, or Skip if the basis of the
-// judgment differs from the basis for the bad commit.
+// compare returns the judgment of a commit, or Skip if that judgment cannot be
+// compared with the judgment of the bad commit.
 func (s *search) compare(j judgment) judgment {
 	switch {
 	case s.by == growth && j.CommitResult == Bad && j.basis == presence:
