@@ -45,8 +45,8 @@ func (s *State) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// LeakKind says which memory leaks. The zero value means that no kind was
-// decided.
+// LeakKind is the type of memory that leaks. The zero value means that no kind
+// was determined.
 type LeakKind uint8
 
 // The kinds of a leak (article 5.6).
@@ -111,8 +111,9 @@ type Demand struct {
 	// Interval is the requested time between two samples of the fast channel,
 	// in device time.
 	Interval time.Duration
-	// Breakdowns is the number of extra breakdowns still needed in addition to
-	// the rotation; Spacing is the device time between two of them.
+	// Breakdowns is the number of extra breakdowns that are still needed
+	// besides the regular ones; Spacing is the device time between two extra
+	// breakdowns.
 	Breakdowns int
 	Spacing    time.Duration
 	// Diagnose is the kind of leak for which diagnostics should be collected
@@ -145,16 +146,18 @@ type Look struct {
 	Text string
 }
 
-// Transition is one step of the machine.
+// Transition is a change of the state, or a jump, which does not change the
+// state.
 type Transition struct {
 	// At is the time since boot on the device's clock.
 	At       time.Duration
 	From, To State
 	Kind     LeakKind
-	// Rule names the row of the policy's table by the section of the article
-	// and a word, such as "5.4 spike".
+	// Rule is the name of the rule that caused the transition, such as "5.4
+	// spike" (a section of the article and a word) or "second look".
 	Rule string
-	// Because is one sentence with the numbers, written for a tester.
+	// Because explains the transition to a tester in one sentence with the
+	// numbers.
 	Because string
 }
 
@@ -173,16 +176,17 @@ type Verdict struct {
 	// Samples and Duration describe the series of the present process.
 	Samples  int
 	Duration time.Duration
-	// Rate is the slope over the window in bytes per hour with its 95 %
-	// interval. RateKnown is false if there are too few samples for a rate.
+	// Rate is the slope over the window in bytes per hour; RateLow and RateHigh
+	// are its 95 % interval. RateKnown is false if there are too few samples
+	// for a rate.
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
 	// MinDetectable is the slowest leak in bytes per hour that would have been
 	// detected in this series with 95 % certainty; 0 if unknown. It is always
 	// unknown with policy "article".
 	MinDetectable float64
-	// MinDetectableLately is the slowest such leak among those that began an
-	// hour before the end.
+	// MinDetectableLately is the same for a leak that began an hour before the
+	// end.
 	MinDetectableLately float64
 	// Flat is how long memory that grew has been flat at the end of the run; 0
 	// if it is not flat.
@@ -209,8 +213,8 @@ type Verdict struct {
 // Share is the contribution of one dimension to the growth.
 type Share struct {
 	Dimension Dimension
-	// Growth is in bytes; Share is its fraction, from 0 to 1, of the growth of
-	// all dimensions that grow.
+	// Growth is in bytes. Share is Growth as a fraction, from 0 to 1, of the
+	// growth of all dimensions that grow.
 	Growth int64
 	Share  float64
 	// Rate is in bytes per hour.

@@ -62,8 +62,8 @@ const amHelp = `Activity manager (activity) commands:
 
 const amHelpForce = "      -g: force GC before dumping the heap\n"
 
-// hasForcedCollection reports whether am dumpheap supports -g, as it has since
-// about Android 9.
+// hasForcedCollection reports whether am dumpheap supports -g, which exists
+// since about Android 9.
 func (d *Device) hasForcedCollection() bool { return d.options.API >= 28 }
 
 // intent holds the parsed command line of `am start`.
@@ -101,8 +101,8 @@ func (c *call) parseIntent() intent {
 	return in
 }
 
-// maxExtra bounds the extras: a larger rate in MB/h or time in seconds is a
-// typing error.
+// maxExtra is the maximum value of an extra. A larger rate in MB/h or time in
+// seconds must be a typing error.
 const maxExtra = 1e7
 
 func (in *intent) extra(key, value string) {
@@ -242,8 +242,9 @@ func (c *call) dumpHeap(ctx context.Context) int {
 	file = c.device.local(file) // a real adbd does not replace paths
 	shown := c.device.shown(file)
 	c.print("File: %s\n", shown)
-	// Symbolic links that the shell created below it are not followed, because
-	// jcmd would write to their targets.
+	// The file must be directly in the shared directory: below it, the shell
+	// could have created a symbolic link to another directory, and jcmd would
+	// write there.
 	if clean := filepath.Clean(file); filepath.Dir(clean) != c.device.dir.Shared() {
 		c.complain("Error: Unable to open file: %s\nConsider using a file under %s/\n", shown, state.SharedDir)
 		return failed

@@ -49,8 +49,8 @@ var activities = map[string][]string{
 	".Steady":  {"steady"},
 }
 
-// settling contains the modes in which memory grows to a certain level; they
-// require a duration.
+// settling contains the modes in which memory grows to a certain level. These
+// modes require a duration.
 var settling = map[string]bool{"warmup": true, "cache": true}
 
 // app is the installed app with its processes.
@@ -72,9 +72,9 @@ type appProcess struct {
 	name  string
 	pid   int
 	ended chan struct{}
-	// exitRecorded is closed when the exit has been recorded, and outputEnded
-	// when the process's output has ended; lastLine is the last line that the
-	// process printed.
+	// exitRecorded is closed when the exit has been recorded. outputEnded is
+	// closed when the process's output has ended; lastLine is the last line of
+	// the output.
 	exitRecorded, outputEnded chan struct{}
 	lastLine                  string
 	// cause is the reason why the device ended the process, or nil if the
@@ -84,7 +84,8 @@ type appProcess struct {
 
 func newApp(d *Device) *app { return &app{device: d, processes: map[string]*appProcess{}} }
 
-// leak is the leak that the extras of an intent request, in device time.
+// leak is the rate and the duration of the leak that the extras of an intent
+// request, in device time.
 type leak struct {
 	mbPerHour float64
 	seconds   float64 // 0 means forever; settleTime for the settling modes
@@ -123,7 +124,7 @@ func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err
 	return true, p.awaitName(ctx)
 }
 
-// compile compiles the app, only once.
+// compile compiles the app unless it has been compiled before.
 func (a *app) compile(ctx context.Context) error {
 	a.compiling.Lock()
 	defer a.compiling.Unlock()
@@ -206,7 +207,7 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	}
 	cmd := exec.Command(d.program(), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = d.dir.Home(), out, out
-	// Without this, glibc creates a memory pool for every thread.
+	// Without MALLOC_ARENA_MAX, glibc creates a memory pool for every thread.
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir.Home(), "LANG=C", "MALLOC_ARENA_MAX=1", state.Variable + "=" +
 			string(d.dir),
@@ -214,7 +215,7 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	if limit := d.options.FileLimit; limit > 0 {
 		cmd.Env = append(cmd.Env, state.FilesVariable+"="+strconv.Itoa(limit))
 	}
-	// The file may still be from the previous process.
+	// The file may still contain the value of the previous process.
 	if err := os.Remove(d.heapUsedFile(mode)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Join(err, said.Close(), log.Close())
 	}

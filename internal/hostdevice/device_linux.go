@@ -44,8 +44,8 @@ type Device struct {
 
 var _ adbd.Phone = (*Device)(nil)
 
-// New creates a device; Close ends it. If this process is killed instead, a
-// small process that New starts ends the device's processes and removes its
+// New creates a device; Close ends it. If this process is killed before Close,
+// a small process that New started ends the device's processes and removes its
 // directory.
 func New(o Options) (*Device, error) {
 	o = o.withDefaults()
@@ -101,8 +101,8 @@ func (d *Device) prepare() error {
 }
 
 // makeDirs creates the directories that the shell and the app may enter but not
-// list. If both run as the user that runs the device, other users may not enter
-// the directories.
+// list. If the shell and the app run as the user that runs the device, other
+// users may not enter the directories.
 func (d *Device) makeDirs() error {
 	own := os.Getuid()
 	if d.options.ShellUID != own || d.options.AppUID != own {

@@ -30,7 +30,7 @@ func (c *call) dumpsys() int {
 		c.args = o.Args
 		return c.activity()
 	default:
-		// The exit code is still 0.
+		// dumpsys exits with 0 even if the service does not exist.
 		c.complain("%s", androidtext.NoService(o.Service))
 	}
 	return 0

@@ -8,7 +8,7 @@ import (
 )
 
 // keeper is a process that outlives the device's own process in order to clean
-// up, see shim.Keep.
+// up; see shim.WaitForEOF.
 type keeper struct {
 	cmd  *exec.Cmd
 	line io.Closer

@@ -108,7 +108,8 @@ func (d *Device) startNest(daemon aosp.Daemon, adb string) (*Nest, error) {
 	return n, nil
 }
 
-// The mounts of the nest; on a phone, adbd is in this apex too.
+// The mount points of the phone's tools and of adbd in the nest. On a phone,
+// adbd is in the same apex.
 const (
 	phoneBin  = "/system/bin"
 	phoneApex = "/apex/com.android.adbd"
@@ -127,7 +128,8 @@ func (d *Device) planNest(daemon aosp.Daemon, adb string) (nest.Plan, error) {
 	}
 	binds := []nest.Bind{
 		{From: daemon.Root, To: phoneApex}, {From: d.dir.Bin(), To: phoneBin},
-		// df reports the space of the device's directory for all of /data.
+		// With this mount, df reports the space of the device's directory for
+		// all of /data.
 		{From: data, To: "/data"}, {From: d.dir.Shared(), To: state.SharedDir},
 	}
 	for _, table := range []string{"passwd", "group"} {
@@ -148,8 +150,8 @@ func (d *Device) planNest(daemon aosp.Daemon, adb string) (nest.Plan, error) {
 			Env: []string{
 				"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ANDROID_SDK_HOME=" + home, "TMPDIR=" + home,
 				state.Variable + "=" + string(d.dir),
-				// Without this, the server would find adbd a second time, as an
-				// emulator.
+				// Without these variables, the server would find adbd a second
+				// time, as an emulator.
 				"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
 			},
 		},

@@ -31,8 +31,9 @@ type Options struct {
 	// devices on one machine need different names, because each device shows
 	// all processes of the machine.
 	Package string
-	// Released makes the app not debuggable: on a user build, run-as and am
-	// dumpheap then refuse to inspect it.
+	// Released makes the app not debuggable. run-as then refuses to run
+	// programs as the app, and on a user build am dumpheap refuses to dump its
+	// heap.
 	Released bool
 	// Dir is the parent of the device's directory; the default is the directory
 	// for temporary files.
@@ -40,17 +41,17 @@ type Options struct {
 	// Scale is the number of device seconds per real second; the default is 1.
 	Scale float64
 	// ShellUID and AppUID are the UIDs of the shell and of the app. By default,
-	// both are the UID that runs the device. If root runs it, they are 2000 and
-	// 10123: with these UIDs the kernel denies the shell the same access as on
-	// a phone. Separate UIDs require root.
+	// both are the UID that runs the device. If root runs the device, they are
+	// 2000 and 10123: with these UIDs, the kernel denies the shell the same
+	// access as on a phone. Separate UIDs require root.
 	ShellUID, AppUID int
 	// Root means that if root runs the device, the shell and the app run as
 	// root by default. Anyone who can connect to the device then controls this
-	// machine; through run-as, so does a client that only has the rights of the
-	// app.
+	// machine, even a client that is limited to run-as.
 	Root bool
 	// HeapMB is the maximum Java heap of each process of the app, in MiB; the
-	// default is 1024. At the start it is only reserved.
+	// default is 1024. The heap is reserved at the start, but does not occupy
+	// memory until it is used.
 	HeapMB int
 	// FileLimit is the number of files that each process of the app may open;
 	// the default is this machine's maximum.
@@ -65,8 +66,8 @@ const (
 	phoneAppUID   = 10123
 )
 
-// maxScale bounds the time scale, because readers of the property accept no
-// larger value.
+// maxScale is the maximum time scale, because readers of the property do not
+// accept a larger value.
 const maxScale = 10000
 
 var (
@@ -114,8 +115,8 @@ func (o Options) check() error {
 	case !packageName.MatchString(o.Package):
 		return fmt.Errorf("invalid package name %q", o.Package)
 	case !plainPath.MatchString(o.Dir):
-		// The path replaces /data/local/tmp in the text of commands, where a
-		// blank or a quote in the path would change their meaning.
+		// The path replaces /data/local/tmp in the text of commands. A blank or
+		// a quote in the path would change the meaning of a command.
 		return fmt.Errorf("directory %q is not absolute or contains special characters of the shell", o.Dir)
 	case o.HeapMB < 16 || o.HeapMB > 31<<10:
 		return fmt.Errorf("heap of %d MiB for Java is out of range 16 to %d", o.HeapMB, 31<<10)

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-// serve runs a command that the device itself must run.
+// serve runs a command that a system service handles on a phone, such as am.
 func (d *Device) serve(ctx context.Context, r control.Request) (exit int) {
 	if !d.enter() {
 		return killed
@@ -36,7 +36,8 @@ func (d *Device) serve(ctx context.Context, r control.Request) (exit int) {
 	return 127
 }
 
-// call is a command being served.
+// call is one such command while it runs; args are the arguments that have not
+// been parsed yet.
 type call struct {
 	control.Request
 	device *Device
@@ -80,7 +81,7 @@ func (c *call) pm() int {
 	}
 }
 
-// debuggable reports whether the shell and tools may inspect the app.
+// debuggable reports whether am dumpheap may dump the app's heap.
 func (d *Device) debuggable() bool { return !d.options.Released || d.options.BuildType != "user" }
 
 // runAs runs a program as the app's user (system/core run-as/run-as.cpp).

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// starter starts processes that the kernel kills if this process is killed.
-// That signal is tied to the thread that starts them (prctl(2),
-// PR_SET_PDEATHSIG), so a single thread starts them all and stays alive.
+// starter starts processes that the kernel kills if this process is killed. The
+// kernel does this when the thread that started a process ends (prctl(2),
+// PR_SET_PDEATHSIG), so a single thread starts all processes and stays alive.
 type starter struct {
 	jobs chan job
 	done chan struct{}
@@ -27,8 +27,8 @@ func newStarter() *starter {
 }
 
 func (s *starter) run() {
-	// The thread is never unlocked: it ends with the goroutine, and so do the
-	// remaining processes that it started.
+	// The thread is never unlocked, so it ends with the goroutine. The kernel
+	// then kills the remaining processes that it started.
 	runtime.LockOSThread()
 	for {
 		select {

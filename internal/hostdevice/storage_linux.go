@@ -57,7 +57,8 @@ func (d *Device) Open(name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// open does not wait for another process to open the other end of a fifo.
+// open opens a file for reading. For a FIFO, it does not wait until another
+// process opens the other end.
 func (d *Device) open(name string) (*os.File, error) {
 	rel, ok := inShared(name)
 	if ok {
@@ -99,8 +100,8 @@ func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	return &upload{File: f, root: d.shared, name: rel}, nil
 }
 
-// lead creates a directory in /data/local/tmp, with its parents. Like files,
-// they belong to the shell's UID, under which adbd runs on a phone.
+// lead creates a directory in /data/local/tmp, with its parents. Directories,
+// like files, belong to the shell's UID, under which adbd runs on a phone.
 func (d *Device) lead(rel string) error {
 	if rel == "." {
 		return nil

@@ -37,7 +37,7 @@ type build struct {
 	data []byte
 }
 
-// builds holds the builds of this process by key.
+// builds maps the keys of the builds of this process to their results.
 var builds sync.Map
 
 // built returns the result of a build. It runs the build unless this process or
@@ -95,7 +95,7 @@ func keep(path string, data []byte) {
 	}
 }
 
-// known reports whether a result already exists.
+// known reports whether a result for the key already exists.
 func known(key string) bool {
 	if _, err := os.Stat(cached(key)); err == nil {
 		return true
@@ -164,7 +164,7 @@ func (j *JDK) compile(ctx context.Context, s Files, path string) error {
 }
 
 // compileTogether compiles several programs and keeps the results for compile.
-// It takes less time than compiling them one after the other.
+// This takes less time than compiling the programs one after the other.
 func (j *JDK) compileTogether(ctx context.Context, list []Files) error {
 	list = slices.DeleteFunc(list, func(s Files) bool { return known(j.key(s)) })
 	jars, err := j.jars(ctx, list, "")
@@ -284,7 +284,8 @@ func (j *JDK) library() ([]byte, error) {
 	})
 }
 
-// className returns the path of a class of java.base in the release.
+// className returns the path of the class file for a file of the API. It
+// returns false if that file is not a class of java.base in the release.
 func className(path string) (string, bool) {
 	const letter = "B" // release 11: 7 to 9 are digits, A is 10
 	releases, path, _ := strings.Cut(path, "/")
@@ -293,9 +294,9 @@ func className(path string) (string, bool) {
 	return name + ".class", ok && strings.Contains(releases, letter) && module == "java.base" && name != "module-info"
 }
 
-// stub adds a class whose version is changed to that of the release. The first
-// eight bytes of a class file end with the major version, in two bytes (JVM
-// Specification, section 4.1).
+// stub adds a class file to the jar and sets its version to that of the
+// release. The first eight bytes of a class file end with the major version, in
+// two bytes (JVM Specification, section 4.1).
 func stub(z *zip.Writer, name string, f *zip.File) error {
 	in, err := f.Open()
 	if err != nil {

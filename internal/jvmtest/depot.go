@@ -1,8 +1,8 @@
 package jvmtest
 
-// DepotMain starts one thread per iteration. Its argument selects the kind of
-// thread: DepotCourier is a subclass of Thread, and DepotDelivery is a task
-// that a plain thread runs. Each courier or delivery holds 2 kB.
+// DepotMain starts one thread per iteration. Its argument selects the type of
+// thread: DepotCourier selects a subclass of Thread, and DepotDelivery selects
+// a task that a plain thread runs. Each courier or delivery holds 2 kB.
 const (
 	DepotMain     = "com.example.depot.Depot"
 	DepotCourier  = "courier"

@@ -48,8 +48,8 @@ func (j *JDK) StartWith(tb testing.TB, options []string, jar, main string, args 
 	return p
 }
 
-// start runs a program with additional options of its JVM. The caller must call
-// close.
+// start runs a program with additional options for its JVM. The caller must
+// call close.
 func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main string, args []string) (*Process,
 	error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -63,7 +63,7 @@ func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main
 	p.cmd = exec.CommandContext(ctx, j.java, all...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment(), &p.stderr
 	// Programs end when their input ends, which happens even if the tests are
-	// killed. A program that then does not end is killed.
+	// killed. A program that still does not end is killed.
 	p.cmd.Cancel = func() error { return p.stdin.Close() }
 	p.cmd.WaitDelay = 30 * time.Second
 	stdout, err := p.launch()
@@ -173,7 +173,7 @@ func (p *Process) Stop(tb testing.TB) {
 	}
 }
 
-// close ends the program, once.
+// close ends the program unless it has been called before.
 func (p *Process) close() error {
 	if p.ended {
 		return nil

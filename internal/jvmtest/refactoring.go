@@ -30,7 +30,7 @@ type Refactoring struct {
 	Joins string
 	// Changed lists the leaks that differ after the change, without those of
 	// Added. Each entry is a status and the simple name of a screen; the
-	// entries are in order.
+	// entries are sorted.
 	Changed []string
 	// Made is a class that has more objects after the change, or "".
 	Made string
@@ -241,7 +241,8 @@ func (r Refactoring) source(tb testing.TB) Files {
 	return s
 }
 
-// leaking returns the screens, by their names in the source.
+// leaking returns the classes of the screens that leak after the change, with
+// their names in the source code.
 func (r Refactoring) leaking() []string {
 	screens := []string{"CartScreen", "ListScreen", "ProfileScreen", "PhotoScreen", "HelpScreen", "OrderScreen"}
 	for i, name := range screens {

@@ -30,7 +30,7 @@ func (j *JDK) shrinker(tb testing.TB) *shrinker {
 // shrink renames everything in a jar except its main class. It works in a
 // separate directory, and returns the paths of the new jar and of the mapping.
 // Optimization is disabled, because it merges classes and removes fields that
-// are never read. This would also remove leaks.
+// are never read, and leaks with them.
 func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,
 	err error) {
 	key, err := s.key(dir, jar, main, rules)
@@ -120,9 +120,9 @@ func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []strin
 	return renamed, mapping, nil
 }
 
-// dictionaries returns rules that select names by a seed. The set of short
-// names is always the same, so the same name stands for different things in
-// different builds.
+// dictionaries returns rules that assign the new names in an order that depends
+// on the seed. The set of short names is always the same, so one name stands
+// for different classes or members in different builds.
 func dictionaries(dir string, seed uint64) ([]string, error) {
 	var names []string
 	for c := 'a'; c <= 'z'; c++ {

@@ -14,8 +14,8 @@ var programs embed.FS
 type Files map[string]string
 
 // The main classes of the programs. ShopMain takes names of leaks, SteadyMain
-// takes no arguments, and MallMain takes a seed and the number of objects other
-// than the leaks.
+// takes no arguments, and MallMain takes a seed and the number of additional
+// objects that do not leak.
 const (
 	ShopMain   = "com.example.shop.Leaks"
 	SteadyMain = "com.example.steady.Steady"
@@ -39,7 +39,7 @@ func Mall() Files { return read("Console.java", "Mall.java") }
 // by several paths of equal length.
 func Twins() Files { return read("Console.java", "Twins.java") }
 
-// TwinClasses returns the names of the classes of those objects.
+// TwinClasses returns the names of the classes whose objects Twins creates.
 func TwinClasses() (classes []string) {
 	for _, name := range []string{"Cart", "Photo", "Order", "Price", "Help", "Wish"} {
 		classes = append(classes, "com.example.twins.Twins$"+name+"Screen")
@@ -73,7 +73,8 @@ const (
 
 // Rebuilt returns a later version of the program. Its marked members are in a
 // different order, with additional lambdas and anonymous classes between them,
-// so javac and the JVM assign different numbers to the leaking ones.
+// so javac and the JVM assign different numbers to the leaking lambdas and
+// classes.
 func (s Files) Rebuilt(seed uint64) Files {
 	rebuilt := Files{}
 	for name, text := range s {
@@ -136,7 +137,8 @@ func (b *builder) members(body []string) []string {
 	return head
 }
 
-// statement replaces a mark with code.
+// statement returns the line, or random statements if the line is a
+// statementMark.
 func (b *builder) statement(line string) []string {
 	if strings.TrimSpace(line) != statementMark {
 		return []string{line}

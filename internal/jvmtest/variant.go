@@ -20,9 +20,10 @@ type Variant struct {
 	// mapping, or "" if nothing is renamed. The files exist until the end of
 	// the test.
 	Dump, Mapping string
-	// Dumps are the dumps after each loop; the last one is Dump.
+	// Dumps are the paths of the dumps after each loop; the last path is Dump.
 	Dumps []string
-	// Leaking lists the classes of MallLeaks, by their names in the source.
+	// Leaking lists the classes of MallLeaks, with their names in the source
+	// code.
 	Leaking []string
 	// Iterations is the number of times that each leak occurred, for use with
 	// Leak.Objects.
@@ -32,7 +33,7 @@ type Variant struct {
 // plan describes how a variant is created.
 type plan struct {
 	name string
-	// source is the seed of Source.Rebuilt, or 0 for the original program.
+	// source is the seed of Files.Rebuilt, or 0 for the original program.
 	source uint64
 	// seed and others are the arguments of MallMain.
 	seed, others, iterations int
@@ -73,7 +74,7 @@ func plans() []plan {
 		{"-flattenpackagehierarchy"},
 		{"-useuniqueclassmembernames"},
 	} {
-		// The first two have names chosen by ProGuard.
+		// In the first two renamed variants, ProGuard chooses the names itself.
 		p := plan{name: fmt.Sprintf("renamed %d", i+1), seed: 1, others: 20, iterations: 2, rules: rules}
 		if i > 1 {
 			p.names = uint64(i)
@@ -102,7 +103,7 @@ func (j *JDK) Variants(tb testing.TB) []Variant {
 	return j.variants(tb, plans())
 }
 
-// SomeVariants returns one or two of each kind of Variants, in the order of
+// SomeVariants returns one or two variants of each type, in the order of
 // Variants.
 func (j *JDK) SomeVariants(tb testing.TB) []Variant {
 	tb.Helper()
@@ -134,7 +135,7 @@ func (j *JDK) variants(tb testing.TB, list []plan) []Variant {
 	return variants
 }
 
-// program returns a program to build.
+// program returns the program of a plan.
 func (p plan) program() Files {
 	if p.source == 0 {
 		return Mall()

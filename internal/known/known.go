@@ -1,5 +1,6 @@
-// Package known contains numbers that may be unknown; unknown differs from
-// zero. A phone may not print a value, or an event may not have happened.
+// Package known contains types for numbers that may be unknown, which is
+// different from zero. For example, a phone may not print a value, or an event
+// may not have happened.
 package known
 
 import (

@@ -16,12 +16,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// draft is the dialect of all schemas.
+// draft identifies the version of JSON Schema that all schemas use.
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // Of returns the schema of the JSON that encoding/json writes for a type.
-// Fields are required unless they may be omitted; additional fields are
-// allowed, because new versions may add some.
+// Fields are required unless their tag contains omitempty or omitzero.
+// Additional fields are allowed, because new versions may add some.
 func Of(title string, t reflect.Type) ([]byte, error) {
 	m := maker{defs: map[string]any{}}
 	root := m.of(t)
@@ -50,8 +50,8 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maker generates the schema of a type; structs become definitions with their
-// names.
+// maker generates the schema of a type. defs maps the name of each struct to
+// its definition.
 type maker struct{ defs map[string]any }
 
 var (

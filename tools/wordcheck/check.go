@@ -30,8 +30,8 @@ type finding struct {
 	text   string
 }
 
-// passage is something in a file that people read, and the line on which it
-// begins.
+// passage is a part of a file that people read, such as a comment, and the line
+// on which it begins.
 type passage struct {
 	line int
 	text string
@@ -59,8 +59,8 @@ func check(root fs.FS, files []string, r *rules) ([]finding, error) {
 	return found, nil
 }
 
-// written reports whether people of the project write the file. Recorded data,
-// generated lists and licenses are excluded.
+// written reports whether the file is written by people of the project.
+// Recorded data, generated lists and licenses are excluded.
 func written(file string) bool {
 	switch {
 	case strings.Contains(file, "testdata/") && !strings.HasSuffix(file, ".go"),
@@ -104,7 +104,7 @@ func (r *rules) goFile(file string, text []byte) ([]finding, error) {
 var directive = regexp.MustCompile(`^//([a-z0-9]+:|nolint)`)
 
 // goPassages returns the comments and string literals of a file. Text in
-// backquotes and indented text in a comment count as code.
+// backquotes and indented text in a comment are treated as code and skipped.
 func goPassages(fset *token.FileSet, f *ast.File) []passage {
 	var out []passage
 	for _, g := range f.Comments {

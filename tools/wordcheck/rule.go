@@ -38,11 +38,11 @@ type rules struct {
 
 func defaultRules() (*rules, error) { return parseRules(phrasesText, exceptionsText) }
 
-// parseRules reads the two lists. A line of phrases is `PHRASE => BETTER`;
-// PHRASE is a regular expression whose blanks match any white space. A line of
-// exceptions is `FILES | PHRASE | REASON`; FILES is a pattern of [path.Match]
-// or a folder with a slash at its end, and PHRASE is a phrase as written in the
-// list, the name of a column rule, or *.
+// parseRules parses the lists of phrases and of exceptions. A line of phrases
+// is `PHRASE => BETTER`; PHRASE is a regular expression whose blanks match any
+// white space. A line of exceptions is `FILES | PHRASE | REASON`; FILES is a
+// pattern of [path.Match] or a folder with a slash at its end, and PHRASE is a
+// phrase as written in the list, the name of a column rule, or *.
 func parseRules(phrases, exceptions string) (*rules, error) {
 	r := &rules{}
 	names := map[string]bool{"*": true, ruleColumns: true, ruleComment: true, ruleMarkdown: true}

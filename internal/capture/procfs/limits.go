@@ -76,8 +76,8 @@ func ParseLimits(text []byte) (Limits, error) {
 	return l, nil
 }
 
-// slot returns the row to which a line belongs, and the rest of the line after
-// the name of the row.
+// slot returns the limit that a line describes, the name of the row, and the
+// rest of the line after this name. The limit is nil for other rows.
 func (l *Limits) slot(line []byte) (to *Limit, name string, rest []byte) {
 	for _, row := range [...]struct {
 		name string

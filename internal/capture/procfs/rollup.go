@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// maxRollup is far more than the 25 lines that a kernel prints.
+// maxRollup is the maximum length of the input in bytes. A kernel prints only
+// about 25 lines.
 const maxRollup = 64 << 10
 
 // ParseRollup parses /proc/PID/smaps_rollup (Linux 4.14 and later), complete or

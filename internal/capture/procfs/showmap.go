@@ -13,11 +13,11 @@ import (
 type Showmap struct {
 	Rows []ShowmapRow
 	// Total is the row TOTAL at the end. All its values are unknown if the
-	// input ends before this row. With showmap -t it includes more than the
-	// printed rows.
+	// input ends before this row. With showmap -t, Total includes rows that are
+	// not printed.
 	Total ShowmapRow
-	// Truncated reports whether TOTAL is missing, and therefore other rows may
-	// be missing too.
+	// Truncated reports whether TOTAL is missing. Other rows may then be
+	// missing too.
 	Truncated bool
 	Warnings  []error
 }
@@ -201,9 +201,9 @@ func isShowmapHeader(line []byte) bool {
 		bytes.HasPrefix(line, []byte("size ")) || bytes.HasPrefix(line, []byte("addr "))
 }
 
-// columnNames joins the words of two header lines above the same dashes. It
-// returns nil if the last column is not the object, because the lines are then
-// not a header.
+// columnNames returns the name of each column: the words of both header lines
+// that stand above the same dashes. It returns nil if the last column is not
+// "object", because the lines are then not a header.
 func columnNames(upper, lower, dashes []byte) []string {
 	spans := wordSpans(dashes)
 	if len(spans) > maxColumns {

@@ -17,19 +17,19 @@ import (
 // such large pages.
 const prSetTHPDisable = 41
 
-// Launch replaces the process with args[1]. The first word of its command line
-// becomes args[0], because an app's command line contains the process name
-// there.
+// Launch replaces this process with the program args[1]. The command line of
+// the program begins with args[0] instead of its path, because the command line
+// of an app begins with the process name.
 func Launch(args []string) int {
 	if len(args) < 2 {
 		return 2
 	}
-	// Old kernels may not support this; large pages only make the growth less
-	// smooth.
+	// The result is ignored: old kernels may not support this, and large pages
+	// only make the growth less smooth.
 	syscall.Syscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0)
-	// ART blocks signal 10 from the start (runtime/signal_catcher.cc); without
-	// this, the signal would kill a Java virtual machine whose app has not yet
-	// installed its handler.
+	// ART blocks signal 10 from the start (runtime/signal_catcher.cc); if it
+	// were not ignored here, it would kill a Java virtual machine whose app has
+	// not yet installed its handler.
 	signal.Ignore(syscall.SIGUSR1)
 	if err := limitFiles(os.Getenv(state.FilesVariable)); err != nil {
 		return fail(os.Stderr, args[0], err)

@@ -16,8 +16,9 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
 )
 
-// pidof prints on one line the pids of the processes with the given names; it
-// exits with 1 if there are none (toybox pidof; -s is the only option).
+// pidof prints the pids of the processes with the given names on one line
+// (toybox pidof; -s is the only supported option). It exits with 1 if there is
+// no such process.
 func pidof(c command) int {
 	args, single := c.args, false
 	if len(args) > 0 && args[0] == "-s" {
