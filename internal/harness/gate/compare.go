@@ -37,6 +37,9 @@ const (
 	// returned is the number of newest base runs that must lack a leak before
 	// it counts as new again.
 	returned = 3
+	// rare is the maximum probability with which these runs may lack a leak
+	// that nobody fixed.
+	rare = 0.025
 )
 
 // pair is one process in the judged run (head) and in the base runs.
@@ -379,8 +382,8 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	case len(c.base) == 0:
 		return comparison.Present, "no earlier run has a count of it"
 	}
-	if n := c.missingLately(); n > 0 {
-		return c.unseen(fmt.Sprintf("in none of the latest %d base runs, but in all earlier ones", n))
+	if where := c.missingLately(); where != "" {
+		return c.unseen(where)
 	}
 	if len(c.has) == 0 {
 		return c.unseen("in " + noneOf(len(c.base)))
@@ -407,19 +410,37 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	return comparison.Known, c.uncertainty()
 }
 
-// missingLately returns how many of the newest base runs lack a place that all
-// earlier runs contain. In that case the leak was fixed and has returned in
-// head. It returns 0 if fewer than three of the newest runs lack the place, or
-// if any earlier run lacks the place.
-func (c *contrast) missingLately() int {
+// missingLately returns a text if the newest base runs lack a place that the
+// earlier ones contain: the leak was fixed and has returned in head. It returns
+// an empty text if the place may be missing by chance.
+func (c *contrast) missingLately() string {
 	n := 0
 	for n < len(c.base) && c.base[n].place(c.head.Type, c.key) == nil {
 		n++
 	}
-	if runsOf(c.base[:n]) < returned || n == len(c.base) || len(c.has) != len(c.base)-n {
-		return 0
+	earlier, with := runsOf(c.base[n:]), runsOf(c.has)
+	lacking := runsOf(c.base) - earlier
+	switch {
+	case lacking < returned || with == 0:
+		return ""
+	case with == earlier:
+		return fmt.Sprintf("in none of the latest %d base runs, but in all earlier ones", lacking)
+	case gapByChance(lacking, with, earlier) > rare:
+		return ""
 	}
-	return n
+	return fmt.Sprintf("in none of the latest %d base runs, but in %d of the %d earlier ones", lacking, with, earlier)
+}
+
+// gapByChance returns the probability that a leak found in with of the earlier
+// runs is missing from all later ones although nothing has changed. The share
+// of runs that show the leak is unknown; all shares are equally likely before
+// the first run (Laplace's rule of succession).
+func gapByChance(later, with, earlier int) float64 {
+	p := 1.0
+	for i := range later {
+		p *= float64(earlier-with+1+i) / float64(earlier+2+i)
+	}
+	return p
 }
 
 // unseen returns the status of a place that is not in any base run, or in none
@@ -769,7 +790,7 @@ func (p *pair) gone(met map[string]bool) {
 				}, key: l.Key, base: base, series: p.head.Heap,
 			}
 			c.measure()
-			if c.missingLately() > 0 {
+			if c.missingLately() != "" {
 				continue // the leak disappeared in the base, not in this run
 			}
 			r := p.describe(c.head)

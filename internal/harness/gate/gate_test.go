@@ -112,6 +112,17 @@ func TestStatus(t *testing.T) {
 		observed(2, leak("k", "ListScreen", 100*kB, 5, 5, 5, 5)),
 	}
 	fixed := append(runs(4, list), observed(4), observed(5), observed(6))
+	// missing lacks the leak in the runs with the given numbers.
+	missing := func(n int, without ...int) (out []Observation) {
+		for i := range n {
+			if slices.Contains(without, i) {
+				out = append(out, observed(i))
+			} else {
+				out = append(out, observed(i, list))
+			}
+		}
+		return out
+	}
 	for name, c := range map[string]struct {
 		base   []Observation
 		head   Observation
@@ -224,6 +235,19 @@ func TestStatus(t *testing.T) {
 			append(runs(3), failed(observed(-5, list))), with(list), comparison.New, true,
 		},
 		"fixed and reintroduced": {fixed, with(list), comparison.New, true},
+		"in six of seven runs, fixed and reintroduced": {
+			missing(10, 2, 7, 8, 9), with(list), comparison.New, true,
+		},
+		"in five of seven runs, then in none of three": {
+			missing(10, 2, 4, 7, 8, 9), with(list), comparison.Known, false,
+		},
+		"in three of four runs, then in none of three": {
+			missing(7, 2, 4, 5, 6), with(list), comparison.Known, false,
+		},
+		"in three of four runs, then in none of six": {
+			missing(10, 2, 4, 5, 6, 7, 8, 9), with(list), comparison.New, true,
+		},
+		"in every second run": {missing(10, 1, 3, 5, 7, 9), with(list), comparison.Known, false},
 		"rare in the base": {
 			[]Observation{observed(0, list), observed(1), observed(2), observed(3)}, with(list), comparison.New, true,
 		},
