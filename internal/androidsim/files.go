@@ -62,7 +62,8 @@ type made struct {
 // reader returns a reader for the first n bytes.
 func (m *made) reader(n int64) io.Reader { return io.LimitReader(m.open(), n) }
 
-// store holds the stored files of the phone.
+// store holds the phone's files and directories, except the files in /proc and
+// /dev.
 type store struct {
 	phone *Phone
 	mu    sync.Mutex

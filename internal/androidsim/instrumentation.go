@@ -46,7 +46,8 @@ type LeakedActivities struct {
 // TestOutcome is how a test ends.
 type TestOutcome uint8
 
-// The outcomes. A crash is a native crash, which the runner cannot report.
+// The possible outcomes of a test. A crash is a native crash, which the runner
+// cannot report.
 const (
 	TestPasses TestOutcome = iota
 	TestFails
@@ -94,7 +95,7 @@ func (t Test) takes() time.Duration {
 	return usualTest
 }
 
-// testRun is one run of an instrumentation. It is guarded by Phone.mu.
+// testRun is one run of an instrumentation. Its fields are guarded by Phone.mu.
 type testRun struct {
 	*Instrumentation
 	tests []Test

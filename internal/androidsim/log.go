@@ -43,7 +43,8 @@ const (
 // lmkdPID and uidLMKD are the pid and the uid of lmkd.
 const lmkdPID, uidLMKD = 479, 1069
 
-// add adds an entry to the log. The caller must hold the lock.
+// add appends an entry to the log and removes the oldest entries if the log is
+// full. The caller must hold the lock.
 func (p *Phone) add(l logLine) {
 	if len(p.lines) >= maxLogLines {
 		p.lines = slices.Delete(p.lines, 0, len(p.lines)-maxLogLines+1)
@@ -51,7 +52,8 @@ func (p *Phone) add(l logLine) {
 	p.lines = append(p.lines, l)
 }
 
-// logf adds an entry of a process. The caller must hold the lock.
+// logf formats a log entry of a process and adds it to the log. The caller must
+// hold the lock.
 func (p *Phone) logf(at time.Time, buffer string, v view, tid int, priority byte, tag, format string, args ...any) {
 	p.add(logLine{uid: v.uid, LogEntry: androidtext.LogEntry{
 		Time: at.UTC(), Buffer: buffer, PID: v.pid, TID: tid, Priority: priority, Tag: tag,
@@ -59,7 +61,8 @@ func (p *Phone) logf(at time.Time, buffer string, v view, tid int, priority byte
 	}})
 }
 
-// startLife records a new life. The caller must hold the lock.
+// startLife records the start of a process whose garbage collections are
+// logged. The caller must hold the lock.
 func (p *Phone) startLife(proc *process) {
 	if proc.native || proc.kernel || proc.isZygote() {
 		return

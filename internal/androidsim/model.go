@@ -26,7 +26,7 @@ const (
 	numDimensions
 )
 
-// Kind is the kind of resource that leaks.
+// Kind is the resource that a Leak consumes, such as Java memory or threads.
 type Kind uint8
 
 // The kinds of leaks.

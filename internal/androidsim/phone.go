@@ -203,8 +203,8 @@ func (p *Phone) install() {
 	}
 }
 
-// boot restarts everything at the given uptime. Only init and kernel threads
-// keep their pids.
+// boot ends all processes and schedules their starts, relative to the given
+// uptime. Only init and kernel threads keep their pids.
 func (p *Phone) boot(up time.Duration) {
 	p.lastApp, p.runs = firstAppPID, nil
 	for _, proc := range p.procs {
@@ -337,8 +337,8 @@ type Memory struct {
 	// driver memory EGL and GL.
 	PSS, SwapPSS    int64
 	EGL, GL, GfxDev int64
-	// The App Summary. System includes swap; Total is PSS + SwapPSS + EGL + GL,
-	// as Android has printed it since 7.0.
+	// The values of the App Summary. System includes swap; Total is PSS +
+	// SwapPSS + EGL + GL, as Android has printed it since 7.0.
 	JavaHeap, NativeHeap, Code, Stack, Graphics, PrivateOther, System, Total int64
 	Threads                                                                  int
 }

@@ -67,8 +67,8 @@ const (
 	never      = time.Duration(-1)
 )
 
-// process is an entry of the process table of the phone. Everything below spec
-// is guarded by Phone.mu.
+// process is an entry of the process table of the phone. The fields below spec
+// are guarded by Phone.mu.
 type process struct {
 	spec ProcessSpec
 	app  *App
@@ -386,7 +386,8 @@ func (p *Phone) pidAtBoot(fixed int) int {
 	return fixed + p.boots%steps*step
 }
 
-// The pids of apps. Higher pids are for shells.
+// The pids of apps start at firstAppPID, and the pids of shells at
+// firstShellPID.
 const (
 	firstAppPID   = 3000
 	firstShellPID = 20000

@@ -97,7 +97,8 @@ func (p *Phone) serves() bool {
 	return state != adbd.StateOffline && state != adbd.StateUnauthorized
 }
 
-// pull is a file that is being pulled.
+// pull reads a file that a client pulls, and reports each chunk as a
+// ReadRequest.
 type pull struct {
 	io.Reader
 	phone *Phone

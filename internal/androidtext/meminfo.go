@@ -55,8 +55,8 @@ type Allocation struct {
 // SQL is the memory of SQLite, in kB.
 type SQL struct{ MemoryUsed, CacheOverflow, LargestAllocation int }
 
-// Database is an open database. Sizes are in kB; the cache is formatted as
-// hits/misses/size.
+// Database is a SQLite database that the process has open. Sizes are in kB; the
+// cache is formatted as hits/misses/size.
 type Database struct {
 	PageSize, Size, Lookaside int
 	Cache, Name               string

@@ -78,7 +78,7 @@ func (r *Rows) Sum(rows ...Row) Memory {
 // Summary is the App Summary, in kB.
 type Summary struct {
 	JavaHeap, NativeHeap, Code, Stack, Graphics, PrivateOther, System int64
-	// Total is TOTAL PSS.
+	// Total is the value of TOTAL PSS.
 	Total int64
 
 	JavaHeapRss, NativeHeapRss, CodeRss, StackRss, GraphicsRss, UnknownRss, TotalRss int64

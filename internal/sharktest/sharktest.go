@@ -35,8 +35,8 @@ type Shark struct {
 	java, javac, cache, classPath string
 }
 
-// New finds Shark or downloads it. If neither is possible, recorded.Missing
-// ends the test.
+// New finds Shark or downloads it. If Shark can neither be found nor
+// downloaded, recorded.Missing ends the test.
 func New(tb testing.TB) *Shark {
 	tb.Helper()
 	s := &Shark{}

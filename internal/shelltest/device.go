@@ -11,7 +11,8 @@ import (
 	"sync"
 )
 
-// Device is a device whose shell is a function. It cannot transfer files.
+// Device is a device whose shell is a function. The device cannot transfer
+// files.
 type Device struct {
 	// Run runs one command line in the shell.
 	Run func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error)

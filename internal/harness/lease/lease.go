@@ -91,8 +91,8 @@ func inOrder(keys []Key, folder string) []Key {
 	return slices.CompactFunc(keys, func(a, b Key) bool { return a.path(folder) == b.path(folder) })
 }
 
-// takeAll takes all keys. If a key cannot be taken, takeAll releases the keys
-// that it has already taken.
+// takeAll takes the keys in the given order. If a key cannot be taken, takeAll
+// releases the keys that it has already taken.
 func takeAll(folder string, keys []Key, note []byte) (*Lease, error) {
 	l := &Lease{}
 	for _, key := range keys {
@@ -118,8 +118,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// Release releases all keys and removes their files. It may be called more than
-// once.
+// Release releases all keys and removes their files. Release may be called more
+// than once.
 func (l *Lease) Release() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

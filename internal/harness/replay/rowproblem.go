@@ -25,7 +25,8 @@ const (
 	maxQuoted = 60
 )
 
-// add records a row that lacks a value.
+// add records a problem with a row; it only counts the problem if maxProblems
+// have been recorded.
 func (d *rowProblems) add(line int, format string, args ...any) {
 	if len(d.first) == maxProblems {
 		d.more++
@@ -34,7 +35,7 @@ func (d *rowProblems) add(line int, format string, args ...any) {
 	d.first = append(d.first, fmt.Sprintf("line %d: ", line)+fmt.Sprintf(format, args...))
 }
 
-// skip records a row that is skipped.
+// skip records why a row is skipped.
 func (d *rowProblems) skip(line int, format string, args ...any) {
 	d.lost++
 	if len(d.first) == maxProblems {

@@ -40,7 +40,8 @@ type app struct {
 	looks looks
 }
 
-// addApp adds an app.
+// addApp adds the sum of an app's processes to the recording, and collects its
+// looks if o.Explain is set.
 func (r *recording) addApp(x *ledger.AppSum, o Options) {
 	out := &app{AppSum: x, key: key{x.Device(), x.User, x.Name}}
 	if r.ledger.Table {
@@ -92,7 +93,8 @@ type key struct {
 	process string
 }
 
-// add adds a process.
+// add adds a process to the recording, and collects its looks if o.Explain is
+// set.
 func (r *recording) add(a *ledger.Account, o Options) *subject {
 	x := &subject{account: a, key: key{a.Device(), a.User, a.Name}}
 	if o.Explain && len(r.subjects) < maxExplained {

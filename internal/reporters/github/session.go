@@ -224,7 +224,8 @@ type boundedBody struct {
 	left int64
 }
 
-// Read reads the next bytes.
+// Read implements io.Reader; it returns errTooLarge after the maximum number of
+// bytes.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errTooLarge
