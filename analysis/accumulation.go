@@ -69,8 +69,8 @@ type accumulation struct {
 	// no cache does.
 	Cache string
 	// Sharers are the static fields or GC roots that together hold the
-	// accumulation; Object is then the first object of the first sharer.
-	// Sharers is nil if a single object holds the accumulation.
+	// accumulation; it is nil if a single object holds the accumulation. If
+	// there are sharers, Object is the first object of the first sharer.
 	Sharers []sharer
 }
 

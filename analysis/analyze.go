@@ -185,8 +185,9 @@ func (d *dump) addContents(ctx context.Context, r *Report, o Options) error {
 	return nil
 }
 
-// nameThreads keeps the names of all threads if all are known. If they were
-// stripped from the dump, the inspector names the threads that matter.
+// nameThreads keeps the names of the threads if all threads are listed and at
+// least one has a name. If the names were stripped from the dump, the inspector
+// names the threads that matter.
 func (d *dump) nameThreads(threads *android.Threads) {
 	if n := threads.Omitted; n > 0 {
 		d.warn("%d more threads are not listed", n)
@@ -437,10 +438,10 @@ const (
 	mostAmong = 1 << 26
 )
 
-// weighClasses computes for each class what becomes unreachable without its
-// instances, until the limit for this work is reached. For the remaining
-// classes, the retained size in the row is that of all objects that their
-// instances dominate.
+// weighClasses computes for each class the size of the objects that become
+// unreachable without its instances. It stops when the limit for this work is
+// reached. For the remaining classes, the retained size in the row is that of
+// all objects that their instances dominate.
 func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	var sets [][]heap.Object
 	var weighed []*Class

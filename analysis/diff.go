@@ -32,7 +32,8 @@ type Diff struct {
 	// ones come first.
 	Leaks    []LeakChange `json:"leaks"`
 	Suspects []LeakChange `json:"suspects"`
-	// Growth lists where the dominator tree grew, Shrinkage where it shrank.
+	// Growth lists the paths along which the dominator tree grew; Shrinkage
+	// lists the paths along which the tree shrank.
 	Growth    []PathChange `json:"growth"`
 	Shrinkage []PathChange `json:"shrinkage"`
 	// Classes are the classes that changed most; ClassesChanged is the number
@@ -42,7 +43,8 @@ type Diff struct {
 	Warnings       []string      `json:"warnings"`
 }
 
-// Change is a number in each of the two dumps; Delta is Head minus Base.
+// Change contains the values of a number in both dumps; Delta is Head minus
+// Base.
 type Change struct {
 	Base  int64 `json:"base"`
 	Head  int64 `json:"head"`
@@ -51,7 +53,7 @@ type Change struct {
 
 func change(base, head int64) Change { return Change{base, head, head - base} }
 
-// The statuses of a comparison.
+// The statuses of the entries of a comparison.
 const (
 	statusNew    = "new"
 	statusGone   = "gone"
@@ -65,9 +67,9 @@ const (
 	statusUnpaired = "unpaired"
 )
 
-// ClassChange compares a class between both dumps. If the name of a class
-// changes with each build, such as that of a lambda, the entry stands for all
-// classes whose names differ only in the generated part, and has the stable
+// ClassChange compares the numbers of a class in both dumps. If the name of a
+// class changes with each build, such as that of a lambda, the entry stands for
+// all classes whose names differ only in the generated part, and has the stable
 // part of the name.
 type ClassChange struct {
 	Class          string `json:"class"`
@@ -78,7 +80,7 @@ type ClassChange struct {
 	RetainedNative Change `json:"retained_native_bytes"`
 }
 
-// LeakChange compares a leak or suspect between both dumps, paired by its key.
+// LeakChange compares the numbers of a leak or suspect in both dumps.
 type LeakChange struct {
 	Key     string `json:"key"`
 	Status  string `json:"status"`
@@ -115,8 +117,8 @@ type LeakClassChange struct {
 
 // PathChange is a path down the dominator tree, given as a list of classes. It
 // stands for all objects on such paths. Change is the retained size of the last
-// step in Steps. Below lists the steps below the last one that grew or shrank
-// most.
+// step in Steps. Below lists up to five next steps; the ones that grew or
+// shrank most come first.
 type PathChange struct {
 	Change
 	Steps []PathStep `json:"steps"`

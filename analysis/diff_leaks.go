@@ -190,7 +190,7 @@ func compareLeak(base, head *leakSum) LeakChange {
 // mostLeakClasses is the maximum number of classes of a leak that are compared.
 const mostLeakClasses = 10
 
-// compareLeakClasses compares the classes of a leak between both dumps.
+// compareLeakClasses compares the classes of a leak in both dumps.
 func compareLeakClasses(base, head map[string]int64) []LeakClassChange {
 	all := maps.Clone(base)
 	if all == nil {

@@ -14,8 +14,9 @@ import (
 const mostMoved = 1000
 
 // pairing is a leak of base and a leak of head that are the same leak, although
-// the code that holds them changed. A better pairing sorts before a worse one.
-// Base and head are treated alike: the reverse comparison finds the same pairs.
+// the code that holds the leaking objects changed. A better pairing sorts
+// before a worse one. Base and head are treated alike: the reverse comparison
+// finds the same pairs.
 type pairing struct {
 	base, head *leakSum
 	// alike is 0 if Shark's fingerprints are equal, 1 if the leaking classes
@@ -95,8 +96,8 @@ func commonLines(a, b []string) int {
 }
 
 // moved finds the new leaks that also exist in base but were held by something
-// else there. The best pairs are matched first. The result maps such leaks of
-// head to the leaks of base.
+// else there. The best pairs are matched first. The result maps each moved leak
+// of head to the same leak of base.
 func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum {
 	var all []pairing
 	for _, h := range heaviest(added, mostMoved) {
@@ -116,11 +117,12 @@ func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum 
 	return of
 }
 
-// MatchMoved pairs leaks found only in head with leaks found only in base that
-// are the same leaks, now held by something else. It uses the same rules as
-// [Compare]. The result maps indexes into added to indexes into gone. baseLoads
-// and headLoads report whether a class of the app is loaded in base or head;
-// the class is given by its name without compiler-generated numbers.
+// MatchMoved finds the leaks of base that are held by something else in head.
+// The leaks in gone were found only in base, and those in added only in head.
+// It uses the same rules as [Compare]. The result maps indexes into added to
+// indexes into gone. baseLoads and headLoads report whether a class of the app
+// is loaded in base or head; the class is given by its name without
+// compiler-generated numbers.
 func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class string) bool) map[int]int {
 	classes := loadedClasses{map[string]bool{}, map[string]bool{}}
 	sums := func(list []SummaryLeak) (out []*leakSum, places map[*leakSum]int) {

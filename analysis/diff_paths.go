@@ -85,8 +85,9 @@ const (
 	noise = 10
 )
 
-// paths returns the paths along which the tree grew. It follows a path down as
-// long as a single step has most of the growth of the previous one.
+// paths returns the paths along which the tree grew. A path continues down as
+// long as large steps account for more than half of the growth of the previous
+// step.
 func (t *trees) paths(sign int64, top int) []PathChange {
 	t.sign = sign
 	root := fork{base: []int{0}, head: []int{0}}

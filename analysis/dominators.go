@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// branches is the maximum number of branches below each node, and levels is
-	// the maximum depth, in the trees below the top dominators.
+	// branches is the maximum number of branches below each node of the tree
+	// below a top dominator; levels is the maximum depth of this tree.
 	branches = 5
 	levels   = 6
 	// worth determines which branches are shown: a branch must retain at least

@@ -21,7 +21,8 @@ type finding struct {
 	metadata *android.Metadata
 	options  Options
 	places   map[heap.Object]*accumulation
-	// leaks and suspects are the results, with the objects of each.
+	// leaks and suspects are the results; held and accumulationLines contain
+	// the objects of each leak and suspect.
 	leaks             []Leak
 	suspects          []Leak
 	held              [][]heap.Object
@@ -43,8 +44,7 @@ const (
 	searchAlways    = 32 << 20
 )
 
-// checkMemory returns an error before a search begins that would exceed the
-// memory limit.
+// checkMemory returns an error if a search would exceed the memory limit.
 func (f *finding) checkMemory(targets int) error {
 	need := f.graph.Memory() + f.outbound.Len()*searchPerObject + int64(targets)*searchPerTarget + searchAlways
 	if f.options.Memory > 0 && need > f.options.Memory {
@@ -157,7 +157,7 @@ func (f *finding) searchAll(ctx context.Context, left missing) error {
 	return err
 }
 
-// allHolders returns the objects that lead to the given objects by any
+// allHolders returns the objects that lead to the given objects through any
 // reference. It returns nil, which stands for all objects, if the holders are
 // unknown.
 func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.Set, error) {
@@ -334,8 +334,8 @@ func (t *tracing) allRules(m *android.Metadata) trace.Rules {
 	return rules
 }
 
-// heldOnlyBy describes, from the trace of a leak to which Shark has no path,
-// what holds the leak.
+// heldOnlyBy describes what holds a leak to which Shark has no path, given the
+// trace of the leak.
 func (f *finding) heldOnlyBy(x *trace.Trace) string {
 	for i := range x.Elements {
 		e := &x.Elements[i]

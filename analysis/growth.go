@@ -48,8 +48,8 @@ type GrowthDump struct {
 	Objects        int64      `json:"objects"`
 	ReachableBytes int64      `json:"reachable_bytes"`
 	// FinalizerObjects is the number of objects that are waiting for a
-	// finalizer, and of all objects that only they hold; FinalizerBytes is
-	// their size. These objects are not reachable.
+	// finalizer. FinalizerBytes is the size of these objects and of all objects
+	// that only they hold. None of these objects is reachable.
 	FinalizerObjects int64 `json:"finalizer_objects"`
 	FinalizerBytes   int64 `json:"finalizer_bytes"`
 	// Compared is the number of objects in the merged tree of paths; Paths is
@@ -72,8 +72,8 @@ type GrowthSeries struct {
 	series *growth.Series
 	report Growth
 	idSize int
-	// waiting holds, for each dump, the class with the most objects that are
-	// waiting for their finalizer.
+	// waiting describes, for each dump, the objects that are waiting for their
+	// finalizer.
 	waiting []heap.FinalizerReachable
 	// jvm reports whether the previous dump was from a JVM.
 	jvm bool

@@ -101,7 +101,7 @@ func (t *tracing) addThreads(set *heap.Set) {
 }
 
 // read reads the references of the objects in a set, and of the objects that
-// lead to some places. It closes the set.
+// lead to the given places. It closes the set.
 func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Set, targets, places []heap.Object,
 	o Options) error {
 	defer within.Close()
@@ -178,8 +178,8 @@ func (t *tracing) find(ctx context.Context, targets []heap.Object, o Options) (*
 	return s.Leaks(ctx, t.describe())
 }
 
-// search adds the leaks and the places where memory accumulates, each with what
-// it retains.
+// search adds the leaks and the places where memory accumulates to the report,
+// each with its retained size.
 func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, candidates []accumulation,
 	o Options) error {
 	f := &finding{tracing: t, metadata: r.Dump.Android, options: o, places: map[heap.Object]*accumulation{}}
@@ -215,8 +215,8 @@ func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, 
 // through reports whether paths may go through objects that leak.
 func through(o Options) bool { return o.shark214 || len(o.LeakingClasses) > 0 }
 
-// order puts leaks of the app before leaks of the platform, and sorts each of
-// the two by retained bytes, largest first.
+// order sorts leaks of the app before leaks of the platform, and both groups by
+// retained bytes, largest first.
 func order(a, b *Leak) int {
 	library := func(l *Leak) int {
 		if l.Library {
@@ -279,8 +279,7 @@ func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
 	return rules
 }
 
-// text returns the contents of a String that is a map key, or their
-// replacement.
+// text returns the contents of a String, or a hash if strings are redacted.
 func (t *tracing) text(o heap.Object) (string, bool) {
 	text, ok := t.inspector.Text(o)
 	return t.hide.Redact(text), ok

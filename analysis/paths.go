@@ -23,8 +23,8 @@ const pathsSchema = "leakgate.paths/1"
 // to one object, merged by classes and fields.
 type Paths struct {
 	Schema string `json:"schema"`
-	// Class is the requested class. Object is the object, if a single one was
-	// requested.
+	// Class is the requested class. Object is the ID of the object if a single
+	// object was requested.
 	Class  string `json:"class"`
 	Object string `json:"object,omitempty"`
 	// Instances is the number of all objects of the class; Reached is the

@@ -48,9 +48,10 @@ type Report struct {
 }
 
 // unusedSlots counts slots in the arrays of ArrayLists and HashMaps.
-// Collections is the number of collections read, Empty is how many of them are
-// empty, and Sparse is how many are at most a quarter full. The bytes are those
-// of unused slots.
+// Collections is the number of collections, Empty is the number of those that
+// are empty, and Sparse is the number of other collections that are at most a
+// quarter full. EmptyBytes and SparseBytes are the sizes of the unused slots of
+// these collections.
 type unusedSlots struct {
 	Collections int64 `json:"collections"`
 	Empty       int64 `json:"empty"`
@@ -59,13 +60,13 @@ type unusedSlots struct {
 	SparseBytes int64 `json:"sparse_bytes"`
 }
 
-// Leak is one cause with all the objects that leak because of it or, in the
-// list of suspects, a place where memory accumulates.
+// Leak is a cause together with all objects that leak because of it. In the
+// list of suspects, it is a place where memory accumulates.
 type Leak struct {
 	// Key is stable from build to build; KeyText is the text from which Key is
-	// computed. Fingerprints are Shark's, one for each leak that Shark would
-	// report, and Fingerprint is the first of them. A leak to which Shark has
-	// no strong path has no fingerprint.
+	// computed. Fingerprints are computed like those of Shark: one for each
+	// leak that Shark would report. Fingerprint is the first of them. A leak to
+	// which Shark has no strong path has no fingerprint.
 	Fingerprint  string   `json:"fingerprint"`
 	Fingerprints []string `json:"fingerprints"`
 	Key          string   `json:"key"`
@@ -76,8 +77,9 @@ type Leak struct {
 	Pattern     string `json:"pattern"`
 	Description string `json:"description,omitempty"`
 	Source      string `json:"source,omitempty"`
-	// Class is the class of the first of Objects. Instances is the number of
-	// all objects; Classes contains the number of objects of each class.
+	// Class is the class of the first object in Objects. Instances is the
+	// number of all objects; Classes contains the number of objects of each
+	// class.
 	Class     string      `json:"class"`
 	Instances int         `json:"instances"`
 	Classes   []leakClass `json:"classes,omitempty"`
@@ -88,12 +90,12 @@ type Leak struct {
 	// GCRoot is the GC root at which Trace begins; GCRootText describes it.
 	GCRoot     string `json:"gc_root"`
 	GCRootText string `json:"gc_root_text"`
-	// RetainedBytes is what becomes unreachable if all Objects are released,
-	// Java and native bytes; it is a lower bound if RetainedIsBound is true.
-	// CreditedBytes is the size that Shark attributes to this leak; Shark
-	// attributes each object to only one leak. SharedBytes is the size of the
-	// objects that this leak also holds, but that are freed only if SharedWith
-	// other leaks are fixed as well.
+	// RetainedBytes is the number of Java and native bytes that become
+	// unreachable if all Objects are released; it is a lower bound if
+	// RetainedIsBound is true. CreditedBytes is the size that Shark attributes
+	// to this leak; Shark attributes each object to only one leak. SharedBytes
+	// is the size of the objects that this leak also holds, but that are freed
+	// only if SharedWith other leaks are fixed as well.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedNative  int64 `json:"retained_native_bytes"`
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
@@ -167,7 +169,7 @@ type leakClass struct {
 	Instances int    `json:"instances"`
 }
 
-// Part is what one field of an object holds.
+// Part describes what one field of an object holds.
 type Part struct {
 	Reference     string `json:"reference"`
 	Class         string `json:"class"`
@@ -207,8 +209,8 @@ type Accumulation struct {
 	// Root is the kind of GC root if each object is held by a GC root of its
 	// own; it is "" if a single object holds them.
 	Root string `json:"root,omitempty"`
-	// Bytes is what the objects retain together; Share is the ratio of Bytes to
-	// the reachable bytes, from 0 to 1.
+	// Bytes is the number of bytes that the objects retain together; Share is
+	// the ratio of Bytes to the reachable bytes, from 0 to 1.
 	Bytes int64   `json:"bytes"`
 	Share float64 `json:"share"`
 	// OtherClasses lists other classes in the same place that have at least ten
@@ -331,10 +333,10 @@ type selection struct {
 	Class string   `json:"class"`
 	Where []string `json:"where"`
 	// Instances is the number of all objects of the class, and Matching is the
-	// number of those that pass the comparisons. The following fields are about
-	// the matching objects: their own bytes, and what becomes unreachable if
-	// all of them are released, which is a lower bound if RetainedIsBound is
-	// true.
+	// number of those that pass the comparisons. ShallowBytes is the size of
+	// the matching objects themselves. RetainedBytes is the size of what
+	// becomes unreachable if all matching objects are released; it is a lower
+	// bound if RetainedIsBound is true.
 	Instances       int   `json:"instances"`
 	Matching        int   `json:"matching"`
 	ShallowBytes    int64 `json:"shallow_bytes"`
@@ -359,8 +361,8 @@ type Object struct {
 	// Fields are the fields of an instance, the static fields of a class, or
 	// the first elements of an array. Holders are the first of the HolderCount
 	// objects that reference the object. Fields and Holders are present if
-	// there are at most 16 objects. For the objects of a class, Fields are
-	// always present.
+	// there are at most 16 objects. If the objects of a class were requested,
+	// Fields are always present.
 	Fields      []fieldValue `json:"fields,omitempty"`
 	Holders     []holder     `json:"holders,omitempty"`
 	HolderCount int          `json:"holder_count,omitempty"`

@@ -27,9 +27,9 @@ type sharer struct {
 }
 
 const (
-	// mostSharers is the maximum number of static fields that are named: if
-	// more of them share the objects, the objects are infrastructure, and
-	// naming the class loader is as helpful.
+	// mostSharers is the maximum number of sharers that are named. Objects with
+	// more sharers are infrastructure, and naming the class loader is as
+	// helpful.
 	mostSharers = 3
 	// sharerReach is the maximum number of objects that are visited in a search
 	// for the holders of one object. sharerDegree is the maximum number of
@@ -83,11 +83,12 @@ func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o h
 	return list, nil
 }
 
-// sharers returns the two or three sharers that lead to at least half of the
-// accumulated objects: fields first, then by the number of objects. It returns
-// nil if the dominator of the objects holds them directly. It also returns nil
-// if the sharers include GC roots and removing all sharers would free less than
-// half of the bytes.
+// sharers returns the two or three sharers that each lead to at least half of
+// the accumulated objects. Fields come before GC roots, and both groups are
+// sorted by the number of objects, largest first. It returns nil if the
+// dominator of the objects holds them directly. It also returns nil if the
+// sharers include GC roots and removing all sharers would free less than half
+// of the bytes.
 func (d *dump) sharers(ctx context.Context, p *heap.SharedAccumulation, budget *heap.VisitBudget) ([]sharer, error) {
 	met := map[string]*sharer{}
 	for _, o := range p.Sample {

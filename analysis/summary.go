@@ -47,9 +47,9 @@ func (c *classSum) add(o classSum) {
 	c.retained.Native += o.retained.Native
 }
 
-// Limits of the merged tree. They keep the tree small compared with any dump: a
-// node has at least 1/treeShare of the reachable bytes, and a level has at most
-// treeNodes nodes.
+// These limits keep the merged tree small compared with any dump: a node has at
+// least 1/treeShare of the reachable bytes, and a level has at most treeNodes
+// nodes.
 const (
 	treeShare  = 10_000
 	treeNodes  = 1 << 16
@@ -76,7 +76,8 @@ func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summ
 	return s, nil
 }
 
-// summary returns the summary of the classes and paths in the graph.
+// summary returns a Summary with the classes and the merged tree of the graph,
+// but without the leaks.
 func (d *dump) summary(ctx context.Context, o Options) (*Summary, error) {
 	s := &Summary{classes: map[string]classSum{}, shapes: d.shapes, warnings: slices.Clone(d.warnings)}
 	for _, row := range d.graph.Histogram() {
@@ -175,7 +176,7 @@ type SummaryLeak struct {
 	Class   string `json:"class"`
 	Library bool   `json:"library"`
 	Pattern string `json:"pattern"`
-	// Fingerprints are Shark's, sorted.
+	// Fingerprints are computed like those of Shark, and sorted.
 	Fingerprints []string `json:"fingerprints"`
 	// Instances is the number of leaking objects. RetainedBytes is the number
 	// of Java and native bytes that the objects retain; RetainedNative is the

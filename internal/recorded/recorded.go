@@ -17,10 +17,9 @@ import (
 	"testing"
 )
 
-// Read returns the content of a recorded file; the elements of its path are
-// relative to the root of the data. A file whose name ends in .gz is
-// decompressed. If the file is missing, the test is skipped or fails, as with
-// Missing.
+// Read returns the content of a recorded file, whose path elements are relative
+// to the root of the data. A file whose name ends in .gz is decompressed. If
+// the file is missing, the test is skipped or fails, as with Missing.
 func Read(tb testing.TB, path ...string) []byte {
 	tb.Helper()
 	name := Path(tb, path...)

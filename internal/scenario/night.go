@@ -46,9 +46,9 @@ func (s Scenario) each(minutes float64) []float64 {
 	return out
 }
 
-// until returns the times at which a process dies, if it dies and restarts
-// whenever its memory reaches a limit in MB. The limit varies randomly with a
-// standard deviation of 2 %.
+// until returns the times of death of a process that dies and restarts whenever
+// its memory reaches a limit in MB. The limit varies randomly with a standard
+// deviation of 2 %.
 func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
 	var out []float64
 	for born := 0.0; born < s.Hours*60; {

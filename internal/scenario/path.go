@@ -66,9 +66,10 @@ type Scenario struct {
 	// Saw is the amplitude of a garbage collector's sawtooth with mean period
 	// SawPeriod.
 	Saw, SawPeriod float64
-	// Tooth is memory that fills within the fraction ToothRise, from 0 to 1, of
-	// each ToothPeriod and is released at the end of the period. The phase is
-	// random, except that it is 0 for a period of an hour.
+	// Tooth is memory that grows linearly at the beginning of each ToothPeriod
+	// and is released at the end of the period. ToothRise is the fraction of
+	// the period in which the memory grows, from 0 to 1. The phase is random,
+	// except that it is 0 for a period of an hour.
 	Tooth, ToothPeriod, ToothRise float64
 	// Cache is the size of a cache that fills linearly within CacheTime.
 	Cache, CacheTime float64

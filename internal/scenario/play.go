@@ -89,8 +89,8 @@ type Watch struct {
 	chance func() float64
 	steps  []detector.Transition
 
-	// These are the next point to play and the points at which each event is
-	// due.
+	// next is the next point to play; the other fields are the points at which
+	// each event is due.
 	next                                  int
 	sampleDue, turnDue, extraDue, loopDue int
 	// diagnosed is the point at which the diagnosis in progress ends; 0 if

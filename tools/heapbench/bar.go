@@ -61,9 +61,8 @@ func (p *plan) verdicts() []verdict {
 	return out
 }
 
-// quantity is a measure by which two tools are compared. The function of
-// computes the value from the runs of a tool, and the function text formats the
-// value with its unit.
+// quantity is a measure by which two tools are compared. Its functions compute
+// the value from the runs of a tool and format the value with its unit.
 type quantity struct {
 	of   func([]figure) float64
 	text func(float64) string

@@ -14,8 +14,8 @@ var (
 	totalMemory = regexp.MustCompile(`(?m)^MemTotal:\s*(\d+) kB$`)
 )
 
-// machine describes the computer of the measurement, as far as Linux reports
-// it.
+// machine describes the computer on which the measurement runs, as far as Linux
+// reports it.
 func machine() string {
 	text := fmt.Sprintf("%d cores", runtime.NumCPU())
 	if found := match("/proc/cpuinfo", cpuModel); found != "" {

@@ -11,8 +11,8 @@
 // Android dumps of the recorded data, and installs the other programs as
 // packages. The generated dumps and the programs are kept in a directory. A
 // program that cannot be installed is skipped with a message, and comparisons
-// with it are open: a bar is only met by a measurement. Run it in the directory
-// of its module, tools.
+// with it are open: a bar is only met by a measurement. Run heapbench in the
+// directory of its module, tools.
 package main
 
 import (
@@ -151,8 +151,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return report(p.verdicts(), o.check, stderr)
 }
 
-// report prints the states of the bars. It fails only if a bar is missed and
-// -check is set.
+// report prints the states of the bars. It returns 1 if a bar is missed and
+// -check is set, otherwise 0.
 func report(verdicts []verdict, check bool, stderr io.Writer) int {
 	count := map[state]int{}
 	for _, v := range verdicts {

@@ -9,7 +9,8 @@ import (
 )
 
 // peak returns the peak resident memory of a process that has ended, in bytes.
-// The kernel reports kilobytes, but on Darwin bytes (getrusage(2)).
+// The kernel reports kilobytes, except on Darwin, where it reports bytes
+// (getrusage(2)).
 func peak(s *os.ProcessState) int64 {
 	u, ok := s.SysUsage().(*syscall.Rusage)
 	if !ok {

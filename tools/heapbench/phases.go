@@ -42,7 +42,7 @@ func takePhases(path string) *phases {
 	return &p
 }
 
-// of returns the total duration of some phases, in seconds.
+// of returns the total duration of the named phases, in seconds.
 func (p *phases) of(names []string) (sum float64) {
 	if p == nil {
 		return 0

@@ -23,11 +23,11 @@ type plan struct {
 	// grows.
 	scale []string
 	// noAndroid is the reason why there are no Android dumps, or "" if there
-	// are.
+	// are such dumps.
 	noAndroid string
 }
 
-// job is one row: a tool on a dump.
+// job is one row of the tables: the runs of a tool on a dump.
 type job struct {
 	dump    *dump
 	tool    *tool

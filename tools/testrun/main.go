@@ -148,7 +148,7 @@ type result struct {
 	first string
 }
 
-// results holds the results of one go test.
+// results holds the results of one run of go test.
 type results struct {
 	out    io.Writer
 	output map[name]*strings.Builder
@@ -191,9 +191,9 @@ func (r *results) add(e event) {
 	}
 }
 
-// print prints the line of a package, and keeps the output of a test until the
-// test fails. Output of a package outside its tests, such as a panic, is
-// printed immediately.
+// print prints the line of a package. It keeps the output of a test, which is
+// printed only if the test fails. Output of a package outside its tests, such
+// as a panic, is printed immediately.
 func (r *results) print(e event) {
 	if e.Test != "" {
 		if r.output[e.name] == nil {

@@ -51,7 +51,7 @@ type Options struct {
 // much less.
 const callTimeout = 30 * time.Second
 
-// suite is one run of the suite on one device.
+// suite is the state of one run of the tests on one device.
 type suite struct {
 	Options
 	dev capture.Device
@@ -86,7 +86,7 @@ func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 	}
 }
 
-// result is the result of one command.
+// result contains the output and the exit status of one command.
 type result struct {
 	out, err string
 	exit     int
@@ -171,8 +171,8 @@ func (s *suite) serial(t *testing.T) {
 	}
 }
 
-// lines collects output. After every write, it calls seen with the words of all
-// complete lines so far.
+// lines collects output. Each Write calls seen with the words of all complete
+// lines so far.
 type lines struct {
 	mu   sync.Mutex
 	all  strings.Builder

@@ -6,11 +6,11 @@ import "github.com/leakgate/leakgate/internal/known"
 // also includes the JIT's caches since Android 10).
 var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap"}
 
-// compute derives the dimensions from the rows in the same way as the App
-// Summary, for releases that do not print one. A missing row counts as zeros,
-// because Android omits rows of zeros, except for the two heaps. If the table
-// has no column Private Clean, as on Android 4.3, only the two heaps are
-// computed.
+// compute derives the dimensions of the App Summary from the rows, as Android
+// does. It is used for releases that print no App Summary. A missing row counts
+// as zeros, because Android omits rows of zeros, except for the two heaps. If
+// the table has no column Private Clean, as on Android 4.3, only the two heaps
+// are computed.
 func (b *Block) compute(c *columns) {
 	b.Computed = true
 	if !c.has(privateClean) {

@@ -311,8 +311,8 @@ func (p *exitScan) fields(line string, whole bool) {
 	}
 }
 
-// endOfField returns where the value of a field ends and which field follows,
-// or -1 if the value extends to the end of the line.
+// endOfField returns the end of a field's value and the index of the next
+// field; the index is -1 if the value extends to the end of the line.
 func endOfField(line string, at int) (end, next int) {
 	if exitFields[at] == "description" {
 		// A description may include strings from an app, so only the last

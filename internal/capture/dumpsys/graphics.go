@@ -18,8 +18,8 @@ type Gfxinfo struct {
 	Warnings  []error
 }
 
-// GfxProcess is one process of gfxinfo. The values of a process that does not
-// draw are absent.
+// GfxProcess is one process in the output of gfxinfo. The values of a process
+// that does not draw are absent.
 type GfxProcess struct {
 	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`

@@ -282,7 +282,7 @@ func (s *logScan) knows(pid int64) bool {
 	return false
 }
 
-// recordPID records a pid of the process, if only its name is known.
+// recordPID records a pid of the process if the caller specified only a name.
 func (s *logScan) recordPID(pid int64) {
 	if s.pid == 0 && pid > 0 && !s.knows(pid) && len(s.pids) < maxPIDs {
 		s.pids = append(s.pids, pid)
@@ -880,9 +880,9 @@ func nextWord(s string) (word, rest string) {
 	return word, rest
 }
 
-// stampOf separates the time from a line. The time is "11-22 15:32:47.123",
-// also with a year, or a number of seconds. If there is no time, it returns the
-// line unchanged.
+// stampOf separates the time from a line. The time has the form "11-22
+// 15:32:47.123", with or without a year, or is a number of seconds. If there is
+// no time, it returns the line unchanged.
 func stampOf(line string) (stamp, rest string) {
 	first, after := nextWord(line)
 	if len(first) > maxStamp/2 || first == "" || strings.Trim(first, "0123456789.-") != "" {

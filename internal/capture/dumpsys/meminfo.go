@@ -15,8 +15,8 @@ type Meminfo struct {
 	// Realtime includes the time in deep sleep.
 	Uptime, Realtime known.Int
 	// Interrupted is the device's message if the service failed after it had
-	// begun to print, for example because of a dump timeout. The affected
-	// blocks are Truncated.
+	// begun to print, for example because of a dump timeout. Truncated is set
+	// in the affected blocks.
 	Interrupted *DeviceError
 	// Warnings are the warnings that do not belong to a block.
 	Warnings []error
@@ -31,7 +31,7 @@ type Block struct {
 	Process field.Text `json:"process"`
 
 	// TotalPss is TOTAL PSS as printed. It includes SwapPss if SwapInTotal is
-	// set.
+	// Yes.
 	TotalPss known.Int `json:"total_pss_kb"`
 	// SwapPss is the proportional share of the swap. Swap is the swap without
 	// proportional sharing, and is never included in TotalPss. A block has
@@ -52,10 +52,10 @@ type Block struct {
 	PrivateOther known.Int `json:"private_other_kb"`
 	System       known.Int `json:"system_kb"`
 
-	// Pss of rows of the table. Android omits rows that contain only zeros: in
-	// a TableComplete block, an unknown row is zero or not measured on this
-	// device. EGL, GL and other mtrack are not included in smaps; the two dev
-	// rows are.
+	// The Pss of individual rows of the table. Android omits rows that contain
+	// only zeros: in a TableComplete block, an unknown row is zero or not
+	// measured on this device. The three mtrack rows are not included in smaps;
+	// the two dev rows are.
 	EGLMtrack     known.Int `json:"egl_mtrack_kb"`
 	GLMtrack      known.Int `json:"gl_mtrack_kb"`
 	OtherMtrack   known.Int `json:"other_mtrack_kb"`

@@ -15,7 +15,7 @@ type MemoryLimiter struct {
 	// process that exceeds its limits is killed. Limits, monitoring and killing
 	// can each be disabled at run time.
 	Enabled, Kills bool
-	// Ignored is the uid that is exempt from the limits, "all" or "none".
+	// Ignored is "none", "all" or the uid that is exempt from the limits.
 	Ignored string
 	// VisibleMemory and VisibleSwap are the limits of a process that is visible
 	// to the user. NotVisibleMemory and NotVisibleSwap are the limits of a

@@ -58,8 +58,8 @@ func number(s string) (int64, bool) {
 
 // kiloBytes parses a size such as "54432.00KiB", "61200.00 KB" or "4.3e+03KiB"
 // (a C++ stream with a precision of two digits) and rounds it to whole kB of
-// 1024 bytes. A size without its complete unit may be truncated. coarse reports
-// whether digits were lost by rounding on the device.
+// 1024 bytes. A size without a complete unit is rejected, because it may be
+// truncated. coarse reports whether digits were lost by rounding on the device.
 func kiloBytes(s string) (n int64, coarse, ok bool) {
 	s = strings.TrimSpace(s)
 	digits, found := strings.CutSuffix(s, "KiB")
@@ -110,8 +110,8 @@ func foldDigit(r rune) rune {
 		return r
 	}
 	// In Unicode, the ten digits of a script are consecutive and start at zero.
-	// A range may contain several such groups of ten, so the value of a digit
-	// is its distance from the start of the range, modulo 10.
+	// A range of unicode.Nd may contain several such groups of ten, so the
+	// value of a digit is its distance from the start of the range, modulo 10.
 	for _, span := range unicode.Nd.R16 {
 		if uint32(span.Lo) <= uint32(r) && uint32(r) <= uint32(span.Hi) {
 			return '0' + (r-rune(span.Lo))%10

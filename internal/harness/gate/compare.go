@@ -25,8 +25,8 @@ const (
 	// A count or a size is worse only if it exceeds factor times the value of
 	// every base run.
 	factor = 1.25
-	// floorBytes is the minimum difference in bytes, for all objects of a leak
-	// together, that counts as heavier.
+	// floorBytes is the minimum number of bytes that all objects of a leak
+	// together must retain in addition for the leak to count as heavier.
 	floorBytes = 512 << 10
 	// staticBytes is the minimum number of bytes that a leak must retain to
 	// count as new if it does not grow.
@@ -252,8 +252,7 @@ type contrast struct {
 	rate             measure
 	rated            bool
 	// common is the number of loops after which the sizes are compared. The
-	// slice each contains the size of one object in each base run, largest
-	// first.
+	// field each lists the size of one object in every base run, largest first.
 	common   float64
 	each     []float64
 	headEach float64
@@ -489,8 +488,8 @@ func (c *contrast) widened() (string, bool) {
 		}
 		known := slices.ContainsFunc(c.has, func(b baseRun) bool {
 			place := b.place(c.head.Type, c.key)
-			// A place without classes, for example from a LeakCanary report,
-			// does not show which classes it contains.
+			// The classes of a place may be unknown, for example if the place
+			// is from a LeakCanary report.
 			return len(place.Classes) == 0 || len(place.Classes[class]) > 0
 		})
 		if !known && c.loads(class) {
@@ -517,8 +516,8 @@ func (c *contrast) widening() *Place {
 }
 
 // renamed returns how many classes of this place may have a new name in head:
-// those that the base has at this place and that head has not loaded. Each of
-// them excuses one class that the base has not loaded.
+// those that the base has at this place and that head has not loaded. Each such
+// class excuses one class that the base has not loaded.
 func (c *contrast) renamed() (n int) {
 	for old := range c.newest().Classes {
 		if len(c.head.Classes[old]) == 0 && !c.headLoads(old) {
@@ -582,9 +581,10 @@ func (c *contrast) grown() (string, bool) {
 }
 
 // shifted reports whether other places have lost at least half as many objects
-// of the same classes as this place has gained. These are considered the same
-// objects, held by another reference. In an app in use, for example, the queue
-// of a pool holds objects that the pool has not processed yet.
+// of the same classes as this place has gained. The gained objects are then
+// considered to be the lost ones, held by another reference. In an app in use,
+// for example, the queue of a pool holds objects that the pool has not
+// processed yet.
 func (c *contrast) shifted() bool {
 	if c.head.Type != TypeLeak || c.series.SeparateLives || c.series.Settled {
 		return false
@@ -846,8 +846,8 @@ func names(e *check.Exception, row *comparison.Row, h *Place) bool {
 	return e.Names(l, row.Trace)
 }
 
-// creep compares a known leak with the pinned release as well, and records in
-// the row why it is worse than there.
+// creep compares a known leak with the pinned release as well. If the leak is
+// worse than in that release, creep records the reason in the row.
 func (p *pair) creep(row *comparison.Row, c *contrast) {
 	pinned := p.pinned
 	if pinned == nil || row.Status != comparison.Known {
@@ -932,8 +932,8 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 	return comparison.Known, ""
 }
 
-// trend adds a row for the growth of the process over time if this growth is a
-// leak.
+// trend adds a row for the growth of the process's memory over time if this
+// growth is a leak.
 func (p *pair) trend() {
 	t := p.head.Trend
 	if t == nil || t.Gate != "leak" || p.head.Explained {

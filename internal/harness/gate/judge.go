@@ -329,8 +329,8 @@ func (j *judgement) applyGate(r *Rule) {
 	j.failRows(r, func(row *row) bool { return row.proved && row.Status == comparison.Present })
 }
 
-// excused reports whether base runs have the same verdict, or whether there are
-// too few base runs.
+// excused reports whether a verdict is excused because base runs have the same
+// verdict, or because there are too few base runs.
 func (j *judgement) excused(r *Rule, p *pair) bool {
 	if !j.in.Configured {
 		return false
@@ -356,7 +356,7 @@ func (j *judgement) failTrend(p *pair) {
 }
 
 // applyDeaths applies a rule to the deaths of each process. Deaths are excused
-// if a base run has at least as many.
+// if a base run has at least as many deaths.
 func (j *judgement) applyDeaths(r *Rule) {
 	for _, p := range j.pairs {
 		n := deaths(p.head.Deaths, r.subject)
@@ -476,7 +476,7 @@ func (j *judgement) applyRows(r *Rule) {
 }
 
 // onBaseBranch reports whether the run belongs to the base branch. If a branch
-// is unknown, it returns true unless the run tests a pull request.
+// is unknown, onBaseBranch returns true unless the run tests a pull request.
 func (j *judgement) onBaseBranch() bool {
 	head, base := j.in.Head.Branch, j.out.Base.Branch
 	return j.in.Head.PullRequest == 0 && (head == "" || base == "" || head == base)
@@ -572,8 +572,8 @@ func describe(row *comparison.Row) string {
 	return strings.Join(parts, "; ")
 }
 
-// conclude sets the verdict. It also sets Unfailed, the verdict without the
-// reasons for a failure.
+// conclude sets the verdict. It also sets Unfailed, the verdict that the run
+// would have without the reasons for a failure.
 func (j *judgement) conclude() {
 	j.list()
 	out := j.out

@@ -19,7 +19,7 @@ type measure struct {
 	even bool
 }
 
-// rate returns how many objects each loop leaves.
+// rate returns the average number of objects that each loop leaves.
 func (m measure) rate() float64 {
 	if m.exposure == 0 {
 		return 0
@@ -119,7 +119,7 @@ func (p *Place) instances(s Timeline, loops float64) (count, bytes int64) {
 	return count, bytes
 }
 
-// commonExposure returns the exposure that all given series reach.
+// commonExposure returns the number of loops that all given series reach.
 func commonExposure(series ...Timeline) float64 {
 	least := math.Inf(1)
 	for _, s := range series {

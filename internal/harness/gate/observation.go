@@ -182,7 +182,8 @@ const (
 	TypeNative   = "native"
 	TypeGraphics = "graphics"
 	TypeTrend    = "trend"
-	// TypeMeasure is the type of a number that a trip reads after its loops.
+	// TypeMeasure is the type for measures: numbers that a trip reads after its
+	// loops.
 	TypeMeasure = "measure"
 )
 
@@ -196,8 +197,8 @@ type Measure struct {
 	Name string `json:"name"`
 	// Unit is "kB" or "count".
 	Unit string `json:"unit"`
-	// PerLoop is the growth rate. Lower and Upper are the bounds of its 95 %
-	// confidence interval; nil if unknown.
+	// PerLoop is the growth rate. Lower and Upper are the bounds of the 95 %
+	// confidence interval of the rate; nil if unknown.
 	PerLoop *float64 `json:"per_loop"`
 	Lower   *float64 `json:"lower"`
 	Upper   *float64 `json:"upper"`
@@ -205,9 +206,9 @@ type Measure struct {
 	Grows bool `json:"grows"`
 }
 
-// Place is one leak of a process, identified by what holds its objects, or
-// anything else that grows. The objects at the place are counted at each moment
-// of a Timeline.
+// Place is a leak of a process, identified by what holds the leaking objects,
+// or something else that grows. The objects at the place are counted at each
+// moment of a Timeline.
 type Place struct {
 	Type string `json:"type"`
 	// Key is the same for every build.
@@ -264,8 +265,8 @@ type TrendVerdict struct {
 	// Gate is "leak", "pass", "settled" or "inconclusive".
 	Gate string `json:"gate"`
 	Kind string `json:"kind,omitempty"`
-	// Rate is in MB per hour. Lower and Upper are the bounds of its 95 %
-	// confidence interval; nil if unknown.
+	// Rate is in MB per hour. Lower and Upper are the bounds of the 95 %
+	// confidence interval of the rate; nil if unknown.
 	Rate  *float64 `json:"rate_mb_per_h"`
 	Lower *float64 `json:"lower_mb_per_h"`
 	Upper *float64 `json:"upper_mb_per_h"`
@@ -274,8 +275,8 @@ type TrendVerdict struct {
 // decided reports whether there is a verdict.
 func (t *TrendVerdict) decided() bool { return t != nil && t.Gate != "" && t.Gate != "inconclusive" }
 
-// ClassSet is a set of class names. It stores a 32-bit hash of each name, as
-// base64 of the sorted hashes, which keeps a baseline small. One name in a
+// ClassSet is a set of class names. It contains the sorted 32-bit hashes of the
+// names, encoded as base64, which keeps a baseline small. About one name in a
 // million is mistaken for a member.
 type ClassSet string
 

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
-// readAccepted reads the file of accepted leaks. If the path is empty, it
-// returns an empty list.
+// readAccepted reads the file of accepted leaks. If the path is empty, the list
+// is empty.
 func readAccepted(path string) ([]monitor.Exception, error) {
 	if path == "" {
 		return nil, nil

@@ -4,6 +4,6 @@
 //
 // A [Hub] starts the run when it is first needed, lends its devices to one spec
 // at a time, checks specs, and judges the suite at its end. A [Remote] is a
-// client of a Hub in another process. Package harness connects them to Ginkgo;
-// this package does not depend on it.
+// client of a Hub in another process. Package harness connects both to Ginkgo;
+// package hub does not depend on Ginkgo.
 package hub

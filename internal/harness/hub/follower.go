@@ -37,7 +37,8 @@ func (f *followers) follow(device string, receive func(record.Check)) (done func
 	}
 }
 
-// happened forwards the check in an event.
+// happened passes the check of a test in an event to the followers of its
+// device.
 func (f *followers) happened(e record.Event) {
 	if e.Check == nil || e.Check.Type != record.CheckTest {
 		return

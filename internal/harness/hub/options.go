@@ -36,8 +36,9 @@ type Options struct {
 	// Accepted is the path of the file of accepted leaks, or "" if there is
 	// none.
 	Accepted string
-	// Strict also fails checks that are inconclusive or missing. Observe never
-	// fails a spec or the suite. Wait waits for devices that another run uses.
+	// If Strict is set, checks that are inconclusive or missing also fail. If
+	// Observe is set, neither a spec nor the suite fails. If Wait is set, the
+	// suite waits for devices that another run uses.
 	Strict, Observe, Wait bool
 	// StandIn allows simulated devices that run faster than real time (see
 	// fleet.DeviceChoice).

@@ -11,7 +11,7 @@ import (
 type Standing struct {
 	Device, Process string
 	PID             int
-	// Start is the start time of the process. Together with the pid it
+	// Start is the start time of the process; together with the pid, it
 	// identifies the process.
 	Start        uint64
 	State, Worst detector.State
@@ -19,8 +19,8 @@ type Standing struct {
 	Kind         detector.LeakKind
 	// Because is the reason for the state, in words.
 	Because string
-	// Rate and its interval are in MB/h. RateKnown is false if the rate is
-	// unknown.
+	// Rate and its bounds RateLow and RateHigh are in MB/h. RateKnown is false
+	// if the rate is unknown.
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
 	// MB is the latest reading of the memory of the process.

@@ -38,7 +38,8 @@ func (h *Hub) judge(v *SuiteVerdict) {
 }
 
 // judgeUnjudged lists the processes and devices without any check or trend.
-// Each of them fails the suite if Strict is set and AllowUnjudged is not.
+// Each such process or device fails the suite if Strict is set and
+// AllowUnjudged is not.
 func (h *Hub) judgeUnjudged(v *SuiteVerdict) {
 	for _, u := range v.Run.Unjudged {
 		line := "not judged: " + u.Text
