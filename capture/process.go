@@ -7,8 +7,7 @@ import (
 )
 
 // Process is one life of a process of an app. Name and user identify the
-// process. Pid and start time identify the life; the pid alone would not,
-// because it may be reused.
+// process. Pid and start time identify the life. A pid alone may be reused.
 type Process struct {
 	Name string
 	// User is the Android user, 0 for the owner.

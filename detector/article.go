@@ -30,7 +30,7 @@ type row struct {
 	holds    func(*articleMachine) (because string, ok bool)
 }
 
-// The rules for which leave resets additional data.
+// The rules that need special treatment in the function leave.
 const (
 	ruleSpike   = "5.4 spike"
 	ruleTimeOut = "5.5 time-out"

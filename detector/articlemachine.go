@@ -106,9 +106,9 @@ func (d *articleMachine) restart(at time.Duration) []Transition {
 	return d.step(onRestart)
 }
 
-// gap records that the device was not watched between the last sample and at.
-// No conclusion crosses a gap: the windows are emptied as after a restart and
-// suspicion starts over. A leak that was found stays found.
+// gap records that the device was not watched for some time; at is the end of
+// this gap. No conclusion crosses a gap: the windows are emptied as after a
+// restart and suspicion starts over. A leak that was found stays found.
 func (d *articleMachine) gap(at time.Duration) []Transition {
 	// A clock that goes backwards means a restart, not a gap. A breakdown that
 	// was added before the gap may be newer than the sample that ends it.

@@ -143,8 +143,8 @@ func (m *robustMachine) partsUntil(t *track, to int, w detectableWindow) []detec
 }
 
 // finds reports whether a leak of the given rate in MB/h would have been found
-// in the part. The leak begins at the time from, or with the part if from is
-// earlier.
+// in the part. The leak begins at time from, or at the beginning of the part if
+// that is later.
 func (w *detectableWindow) finds(f *finding, rate float64, from time.Duration, family float64) bool {
 	n := len(w.levels)
 	if n == 0 {

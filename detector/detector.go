@@ -79,20 +79,20 @@ func (d *Detector) DiagnosisFinished(at time.Duration) []Transition {
 // Restart records that the process was replaced by a new one at the given time,
 // or that the device's clock was reset. It resets everything except the worst
 // state, the times at which SUSPICIOUS and LEAKING were first reached, the
-// verdict on earlier lives, and the cooldown.
+// verdict on the stretches that have ended, and the cooldown.
 func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.restart(at) }
 
-// Gap records that the process was not watched between the last sample and at.
-// In policy "article" no conclusion crosses a gap: its windows are emptied as
-// after a restart and suspicion starts over, but a leak that was found stays
-// found. In policy "robust" the same applies only to a gap longer than
-// [Policy.MaxGap], because after a short gap the process still has the same
-// memory.
+// Gap records that the process was not watched for some time; at is the end of
+// this gap. In policy "article" no conclusion crosses a gap: its windows are
+// emptied as after a restart and suspicion starts over, but a leak that was
+// found stays found. In policy "robust" the same applies only to a gap longer
+// than [Policy.MaxGap], because after a short gap the process still has the
+// same memory.
 func (d *Detector) Gap(at time.Duration) []Transition { return d.machine.gap(at) }
 
-// ChangeQuantity records that the samples measure another quantity since the
-// given time, such as RssAnon instead of Pss. They are not compared with
-// earlier samples.
+// ChangeQuantity records that samples taken at the given time or later measure
+// another quantity, such as RssAnon instead of Pss. These samples are not
+// compared with earlier ones.
 func (d *Detector) ChangeQuantity(at time.Duration) []Transition { return d.machine.change(at) }
 
 // AddMark records a mark on the time axis. Policy "article" ignores it.

@@ -13,8 +13,8 @@ import (
 // confidence is the confidence level of the interval of a rate.
 const confidence = 0.95
 
-// history is the data that a verdict needs but the windows no longer contain. A
-// stretch is the time between two restarts or gaps.
+// history is the data that a verdict needs and that the windows no longer
+// contain. A stretch is the time between two restarts or gaps.
 type history struct {
 	// floor is the P25 of the first segment of this stretch.
 	floor      float64

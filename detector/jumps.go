@@ -26,8 +26,9 @@ type jumps struct {
 
 const (
 	// leastJump is the size of the smallest reported jump in MB. Section 5.4 of
-	// the article also requires half of the floor. This is not required here,
-	// because a constant part of memory must not change the verdict.
+	// the article requires 200 MB and half of the floor. The floor is not
+	// considered here, because a constant part of memory must not change the
+	// verdict.
 	leastJump = 150.0
 	// jumpSigmas is the minimum height of a jump in standard deviations of the
 	// noise of the last hour, so that noise is not reported.

@@ -195,9 +195,9 @@ func (l *lives) end(m *robustMachine) {
 }
 
 // death records the cause of a death. If the present life began before the
-// death, the death is its own, and its restart is still to come. Otherwise the
-// death belongs to an earlier life, which is in the list if it was ever
-// sampled.
+// death, the death belongs to the present life, and the restart is still to
+// come. Otherwise the death belongs to the last life that began before it, if
+// that life was ever sampled.
 func (m *robustMachine) death(at time.Duration, c Cause) {
 	l := &m.lives
 	if c > Rebooted {

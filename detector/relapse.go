@@ -55,7 +55,7 @@ func (r *relapse) near(mb float64) bool {
 
 // relapsed raises the alarm for a process that repeatedly died because of
 // memory and is close to the next such death. The lives of such a process may
-// be too short for any look. It raises the alarm once per life, and not during
+// be too short for any look. The alarm is raised once per life, and not during
 // the cooldown after a diagnosis.
 func (m *robustMachine) relapsed() []Transition {
 	l := &m.lives

@@ -242,8 +242,7 @@ func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float6
 	return at, n, float64(n*each*m.axis.binSlots) * slotTime.Hours()
 }
 
-// judge sets the results for the given levels, which have equal distances in
-// time.
+// judge sets the results for levels at equal intervals of time.
 func (f *finding) judge(y []float64, s scale) {
 	n := len(y)
 	f.need, f.blocks = s.need, n

@@ -62,8 +62,8 @@ const amHelp = `Activity manager (activity) commands:
 
 const amHelpForce = "      -g: force GC before dumping the heap\n"
 
-// hasForcedCollection reports whether am dumpheap supports -g, which exists
-// since about Android 9.
+// hasForcedCollection reports whether am dumpheap supports -g, which was added
+// in about Android 9.
 func (d *Device) hasForcedCollection() bool { return d.options.API >= 28 }
 
 // intent holds the parsed command line of `am start`.

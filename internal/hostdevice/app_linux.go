@@ -84,8 +84,8 @@ type appProcess struct {
 
 func newApp(d *Device) *app { return &app{device: d, processes: map[string]*appProcess{}} }
 
-// leak is the rate and the duration of the leak that the extras of an intent
-// request, in device time.
+// leak is the rate and the duration of a leak in device time, as set by the
+// extras of an intent.
 type leak struct {
 	mbPerHour float64
 	seconds   float64 // 0 means forever; settleTime for the settling modes

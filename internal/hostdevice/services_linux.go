@@ -36,8 +36,8 @@ func (d *Device) serve(ctx context.Context, r control.Request) (exit int) {
 	return 127
 }
 
-// call is one such command while it runs; args are the arguments that have not
-// been parsed yet.
+// call is a command that serve runs; args are the arguments that have not been
+// parsed yet.
 type call struct {
 	control.Request
 	device *Device

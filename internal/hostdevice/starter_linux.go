@@ -8,7 +8,7 @@ import (
 )
 
 // starter starts processes that the kernel kills if this process is killed. The
-// kernel does this when the thread that started a process ends (prctl(2),
+// kernel kills such a process when the thread that started it ends (prctl(2),
 // PR_SET_PDEATHSIG), so a single thread starts all processes and stays alive.
 type starter struct {
 	jobs chan job

@@ -37,7 +37,7 @@ type build struct {
 	data []byte
 }
 
-// builds maps the keys of the builds of this process to their results.
+// builds maps the key of each build of this process to its result.
 var builds sync.Map
 
 // built returns the result of a build. It runs the build unless this process or

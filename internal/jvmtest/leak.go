@@ -1,7 +1,7 @@
 package jvmtest
 
-// Leak is a leak that must be found in a program. Classes and fields have their
-// names in the source code.
+// Leak is a leak that must be found in a program. The names of classes and
+// fields are those in the source code.
 type Leak struct {
 	// Name is the argument of ShopMain that selects the leak, or "" in Mall.
 	Name string

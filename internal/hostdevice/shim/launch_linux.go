@@ -27,9 +27,9 @@ func Launch(args []string) int {
 	// The result is ignored: old kernels may not support this, and large pages
 	// only make the growth less smooth.
 	syscall.Syscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0)
-	// ART blocks signal 10 from the start (runtime/signal_catcher.cc); if it
-	// were not ignored here, it would kill a Java virtual machine whose app has
-	// not yet installed its handler.
+	// ART blocks signal 10 from the start (runtime/signal_catcher.cc); if the
+	// signal were not ignored here, it would kill a Java virtual machine whose
+	// app has not yet installed its handler.
 	signal.Ignore(syscall.SIGUSR1)
 	if err := limitFiles(os.Getenv(state.FilesVariable)); err != nil {
 		return fail(os.Stderr, args[0], err)
