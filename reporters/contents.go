@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shownFrames bounds the printed lines of a stack.
+// shownFrames is the maximum number of printed lines of a stack.
 const shownFrames = 8
 
 // app prints which app the dump is from.

@@ -94,7 +94,8 @@ const (
 	// normal pools, Binder has 16 threads, and coroutines have one per core and
 	// up to 64 that wait.
 	manyAlike = 20
-	// shownGroups bounds the groups of threads listed in one line.
+	// shownGroups is the maximum number of groups of threads listed in one
+	// line.
 	shownGroups = 3
 	// worthSlots (in bytes) and worthSlotsShare (a divisor of the heap size)
 	// determine how much memory unused slots in collections must take to get a

@@ -227,7 +227,8 @@ func rate(n float64) string { return strconv.FormatFloat(math.Round(100*n)/100, 
 // PlaceName returns the name of a growing place in a few words.
 func PlaceName(p *growth.Place) string { return shownName(holder(p)) }
 
-// maxStepText bounds a step of the path to a place, in characters.
+// maxStepText is the maximum length of a step of the path to a place, in
+// characters.
 const maxStepText = 500
 
 // PlaceFinding returns a growing place as a finding, with the entire path to

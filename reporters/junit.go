@@ -23,7 +23,8 @@ const JUnitName = "junit.xml"
 
 // The size limits of junit.xml.
 const (
-	// maxJUnitName bounds a name, and the message of a failure, in characters.
+	// maxJUnitName is the maximum length of a name and of the message of a
+	// failure, in characters.
 	maxJUnitName = 500
 	// maxJUnitText is the maximum length of the details of one case, and
 	// maxJUnitTexts is the maximum length of the details of all cases together,
@@ -33,10 +34,10 @@ const (
 )
 
 // WriteJUnit writes a run as JUnit XML, in the form that Jenkins, GitLab and
-// GitHub's report actions read. It contains a case for each declared pattern of
-// processes, for the workload, and for each check of a test or spec. The names
-// contain no number that changes from run to run. A leak is a failure of type
-// "leak".
+// GitHub's report actions read. It contains a case for each declared process
+// pattern, for each app whose processes were judged together, for the workload,
+// and for each check of a test or spec. The names contain no number that
+// changes from run to run. A leak is a failure of type "leak".
 func WriteJUnit(w io.Writer, run record.Run) error {
 	j := junit{left: maxJUnitTexts}
 	suite := junitSuite{

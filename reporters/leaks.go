@@ -108,7 +108,7 @@ func leaked(r *analysis.Report) string {
 	return text.Size(r.LeakedBytes)
 }
 
-// indexed bounds the number of leaks that get a line in the index.
+// indexed is the maximum number of leaks that get a line in the index.
 const indexed = 100
 
 // index writes a line for each leak; the leaks that retain the most memory come

@@ -15,8 +15,8 @@ const (
 	// stepLooks is the number of consecutive firing looks after which a process
 	// is LEAKING. Further firing looks add no information and share a line.
 	stepLooks = 3
-	// maxLookLines bounds the number of looks of one process that are printed
-	// in words.
+	// maxLookLines is the maximum number of lines that describe looks of one
+	// process.
 	maxLookLines = 60
 )
 

@@ -12,7 +12,7 @@ import (
 // page is a text report, built line by line.
 type page struct {
 	text strings.Builder
-	// rows bounds the number of rows in each table of a report; 0 means
+	// rows is the maximum number of rows in each table of a report; 0 means
 	// unlimited.
 	rows int
 	// advised holds the long inspector messages that were already printed.
@@ -76,7 +76,7 @@ func (out *page) writeTo(w io.Writer) error {
 	return err
 }
 
-// shownLines bounds the length of every list in a text report.
+// shownLines is the maximum length of every list in a text report.
 const shownLines = 10
 
 // firstOf returns the part of a list that is printed.
@@ -86,7 +86,8 @@ func firstOf[T any](list []T) []T { return list[:min(len(list), shownLines)] }
 // class.
 var hiddenClass = regexp.MustCompile(`[./+]0x[0-9a-f]+$`)
 
-// longestName bounds a name from a dump within a line, in columns.
+// longestName is the maximum width of a name from a dump within a line, in
+// columns.
 const longestName = 240
 
 // shownName returns a name from a dump for use within a line. Only the end of a
@@ -118,8 +119,8 @@ func simpleName(class string) string {
 // enough to distinguish the leaks of one dump.
 func shortID(identity string) string { return identity[:min(8, len(identity))] }
 
-// maxName bounds a name in a line of a text report, in characters. An Android
-// process name has at most 255 characters.
+// maxName is the maximum length of a name in a line of a text report, in
+// characters. An Android process name has at most 255 characters.
 const maxName = 255
 
 // name returns the name of a process or device for use in a line of a text

@@ -43,11 +43,11 @@ func WriteReplay(w io.Writer, r record.Replay) error {
 }
 
 const (
-	// nameColumns is the width of the names in the table, and longName bounds a
-	// name above the evidence, both in columns.
+	// nameColumns is the width of the names in the table, and longName is the
+	// maximum width of a name above the evidence, both in columns.
 	nameColumns = 32
 	longName    = 64
-	// maxSteps bounds the printed transitions of one process.
+	// maxSteps is the maximum number of printed transitions of one process.
 	maxSteps = 10
 )
 

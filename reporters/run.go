@@ -162,7 +162,8 @@ func spacingWords(list []record.Transition) string {
 	return ""
 }
 
-// shownFaults bounds the number of printed faults; the latest ones are printed.
+// shownFaults is the maximum number of printed faults; the latest faults are
+// printed.
 const shownFaults = 5
 
 // faults writes the crashes and ANRs that the workload reported.
@@ -239,7 +240,7 @@ func (out *page) objectCounts(counts []record.ObjectCount) {
 	}
 }
 
-// shownAtMarks bounds the number of printed leaks of one series of dumps.
+// shownAtMarks is the maximum number of printed leaks of one series of dumps.
 const shownAtMarks = 10
 
 // atMarks writes the result of the heap dumps at marks for one life.
@@ -296,9 +297,10 @@ func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
 }
 
 const (
-	// shownWindows bounds the number of printed leaks in windows.
+	// shownWindows is the maximum number of printed leaks in windows.
 	shownWindows = 20
-	// shownNameOfWindow bounds the printed name of a window, in characters.
+	// shownNameOfWindow is the maximum printed length of the name of a window,
+	// in characters.
 	shownNameOfWindow = 100
 )
 
@@ -327,7 +329,7 @@ func (out *page) windows(r record.Run) {
 	out.more(len(leaks) - shownWindows)
 }
 
-// shownMissing bounds the number of printed missing heap dumps.
+// shownMissing is the maximum number of printed missing heap dumps.
 const shownMissing = 20
 
 // missing writes which heap dumps should have been taken but were not.
@@ -344,7 +346,7 @@ func (out *page) missing(r record.Run) {
 	}
 }
 
-// shownUnjudged bounds the number of printed processes without a verdict.
+// shownUnjudged is the maximum number of printed processes without a verdict.
 const shownUnjudged = 20
 
 // unjudged writes which processes and devices have no verdict.

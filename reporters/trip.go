@@ -149,7 +149,7 @@ func rateOf(m *record.TripMeasure, v *float64) string {
 	return fmt.Sprintf("%+.3g", *v)
 }
 
-// maxRate bounds the printed rate, in kB per loop.
+// maxRate is the maximum printed rate, in kB per loop.
 const maxRate = 1 << 40
 
 func intervalOf(m *record.TripMeasure) string {
@@ -159,8 +159,8 @@ func intervalOf(m *record.TripMeasure) string {
 	return fmt.Sprintf(" (95 %%: %s to %s)", rateOf(m, &m.Interval[0]), rateOf(m, &m.Interval[1]))
 }
 
-// shownValues bounds the number of printed readings, half of them from each
-// end.
+// shownValues is the maximum number of printed readings; half of them are the
+// first ones, and half are the last ones.
 const shownValues = 8
 
 func valuesOf(m *record.TripMeasure) string {

@@ -26,8 +26,8 @@ type DeviceChoice struct {
 	// attached and ready are used; with Single, there must be only one.
 	Serials []string
 	Single  bool
-	// MinAPI skips devices with a lower API level. Require is the minimum
-	// number of devices; zero means 1.
+	// Devices with an API level below MinAPI are skipped. Require is the
+	// minimum number of devices; zero means 1.
 	MinAPI, Require int
 	// StandIn allows simulated phones that run faster than real time, according
 	// to their property leakgate.time_scale. If neither StandIn nor
@@ -56,8 +56,8 @@ type Fleet struct {
 const standInVariable = "LEAKGATE_STAND_IN"
 
 // maxStream bounds the output of one command, in bytes. A workload may print
-// all night, and its log keeps only the beginning of the output. Every other
-// reader has its own limit.
+// all night, and its log keeps only the beginning of the output. Other
+// functions that read the output of commands have their own limits.
 const maxStream = 1 << 40
 
 // NewClient returns a client of the adb server for runs, whose workloads may
@@ -184,7 +184,7 @@ type InUseError struct {
 	text      string
 }
 
-// Error returns one printable line that names the run that uses the resource.
+// Error names the run that uses the resource, in one printable line.
 func (e InUseError) Error() string { return e.text }
 
 // DirectoryError is returned if a directory cannot be used.

@@ -105,10 +105,10 @@ func (s *Set) Installed(dir string) (classPath string, err error) {
 	return strings.Join(paths, string(filepath.ListSeparator)), nil
 }
 
-// Fetch downloads a set to a folder with Maven, unless the folder has it, and
-// returns the class path. The folder is either complete or missing, even if
-// several processes fetch at once; a folder with other files is an error.
-// Fetching takes seconds, or minutes if Maven has never run.
+// Fetch downloads a set to a folder with Maven, unless the folder already
+// contains the set, and returns the class path. The folder is either complete
+// or missing, even if several processes fetch at once; a folder with other
+// files is an error. Fetching takes seconds, or minutes if Maven has never run.
 func (s *Set) Fetch(ctx context.Context, dir string) (classPath string, err error) {
 	if classPath, err = s.Installed(dir); err == nil {
 		return classPath, nil

@@ -19,9 +19,9 @@ type automaton struct {
 	ends []bool
 }
 
-// The first states of every automaton: the pattern can no longer be found; it
-// has been found; the start of the line. The first two do not depend on the
-// rest of the line.
+// The first states of every automaton are: the pattern can no longer be found;
+// the pattern has been found; the line begins. The rest of the line does not
+// change the first two states.
 const (
 	stateLost = iota
 	stateFound

@@ -4,12 +4,12 @@
 // System provides files, clock and processes; nothing on the host is read,
 // written or started.
 //
-// It supports what leakgate and its tests send: pipes, redirections, background
-// jobs, if, for, while, until and case, expansions and globs. Everything else
-// that the parser accepts is rejected before the script starts. Variables,
-// words, captured output, recursion and jobs are bounded, so a hostile script
-// cannot exhaust memory. A script that never ends is stopped when its context
-// is canceled.
+// The shell supports what leakgate and its tests send: pipes, redirections,
+// background jobs, if, for, while, until and case, expansions and globs.
+// Everything else that the parser accepts is rejected before the script starts.
+// Variables, words, captured output, recursion and jobs are bounded, so a
+// hostile script cannot exhaust memory. A script that never ends is stopped
+// when its context is canceled.
 package ksh
 
 import (

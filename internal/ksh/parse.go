@@ -238,11 +238,11 @@ func quotePattern(part syntax.WordPart) syntax.WordPart {
 
 // mksh scripts and file names may contain any bytes except NUL. The parser
 // accepts only UTF-8, and so does package regexp in patterns; in its input,
-// package regexp does not distinguish two invalid bytes. Bytes that are not
-// UTF-8 therefore pass through both packages as code points that nothing else
-// uses. The same applies to CR, which the parser drops at the end of a line and
-// treats as a blank elsewhere; in mksh it is an ordinary character (sh.h,
-// C_LEX1).
+// package regexp does not distinguish one invalid byte from another. Bytes that
+// are not UTF-8 therefore pass through both packages as code points that
+// nothing else uses. The same applies to CR, which the parser drops at the end
+// of a line and treats as a blank elsewhere; in mksh it is an ordinary
+// character (sh.h, C_LEX1).
 
 // opaqueBase represents byte 0, and opaqueBase+255 represents byte 255; these
 // code points are the end of the last private use area. Code points of a script

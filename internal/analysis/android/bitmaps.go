@@ -52,9 +52,9 @@ type Bitmaps struct {
 	// collected yet.
 	Unreachable      int64 `json:"unreachable"`
 	UnreachableBytes int64 `json:"unreachable_bytes"`
-	// Duplicates lists the bitmaps that have the same size and pixels. Blank
-	// bitmaps contain only 0, or the filler of a stripper, and do not count as
-	// duplicates.
+	// Duplicates lists groups of bitmaps that have the same size and pixels.
+	// Blank bitmaps contain only 0, or the filler of a stripper, and do not
+	// count as duplicates.
 	Duplicates        []DuplicateBitmap `json:"duplicates"`
 	DuplicatesBy      string            `json:"duplicates_by"`
 	DuplicatesOmitted int64             `json:"duplicates_omitted,omitempty"`
@@ -100,9 +100,9 @@ type Bitmap struct {
 	Owner *Owner `json:"owner,omitempty"`
 }
 
-// DuplicateBitmap is one picture in several bitmaps. Copies is the number of
-// times that the pixels are stored; Reachable is the number of copies that are
-// not garbage.
+// DuplicateBitmap describes a picture that several bitmaps contain. Copies is
+// the number of times that the pixels are stored; Reachable is the number of
+// copies that are not garbage.
 type DuplicateBitmap struct {
 	Width       int64 `json:"width"`
 	Height      int64 `json:"height"`
@@ -142,8 +142,8 @@ type bitmap struct {
 	recycled   bool
 	estimated  bool
 	// hashed reports whether content is the hash of the bitmap's pixels, blank
-	// reports whether all bytes of the pixels are the same, and shares reports
-	// whether a previous bitmap has the same array.
+	// reports whether the pixels consist only of zeros or of a stripper's
+	// filler, and shares reports whether a previous bitmap has the same array.
 	hashed, blank, shares bool
 	content               [sha256.Size]byte
 }
@@ -473,8 +473,8 @@ func (t *bitmapsTopic) bitmaps(p *plan) {
 	t.Omitted = t.Count - int64(len(t.List))
 }
 
-// larger reports whether a bitmap has more pixels than the screen can show, by
-// the margin that LeakCanary uses (10%).
+// larger reports whether a bitmap has more than 1.1 times the pixels of the
+// screen, which is LeakCanary's limit.
 func (t *bitmapsTopic) larger(p *plan, b *bitmap) bool {
 	area := p.metadata.area()
 	if area == 0 || b.width <= 0 || b.height <= 0 || b.recycled || b.width > mostBytes || b.height > mostBytes {

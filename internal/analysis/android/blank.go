@@ -111,8 +111,8 @@ const (
 	leakCanaryThread = "LeakCanary-Heap-Dump"
 )
 
-// threadNamed returns the name of a thread whose name was stripped, if the
-// thread is one of those that are identified by name.
+// threadNamed infers the name of a thread whose name was stripped, if it is one
+// of the names by which threads are identified.
 func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	text, ok := i.ref(thread, threadName)
 	if !ok {
@@ -126,9 +126,9 @@ func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	return "", false
 }
 
-// standsAs reports whether a thread is found where the thread with the given
-// name must be: in a certain field on Android; on a JVM, the main thread is the
-// first thread.
+// standsAs reports whether a thread is where the thread with the given name
+// belongs. On Android, this is a well-known field. On a JVM, only the main
+// thread is recognized: it is the first thread.
 func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	if !i.android {
 		return name == mainThread && i.isFirst(thread)

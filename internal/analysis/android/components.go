@@ -81,8 +81,8 @@ type Database struct {
 	RetainedBytes int64    `json:"retained_bytes"`
 }
 
-// countedClasses are the classes in Counts, as Android itself counts them
-// (ActivityThread.java, dumpMemInfoTable).
+// countedClasses maps the names in Counts to classes; Android itself counts
+// most of these classes (ActivityThread.java, dumpMemInfoTable).
 var countedClasses = map[string]string{
 	"Activities":     "android.app.Activity",
 	"Views":          "android.view.View",
@@ -248,8 +248,8 @@ func (t *componentsTopic) servicesIn(p *plan, r *heap.Record) {
 	}
 }
 
-// serviceArray adds the values of an ArrayMap, in whose array keys and values
-// alternate.
+// serviceArray appends the values of an ArrayMap to running; keys and values
+// alternate in its array.
 func (t *componentsTopic) serviceArray(r *heap.Record) {
 	t.known = true
 	for i := range r.Elements() {

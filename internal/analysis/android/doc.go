@@ -13,7 +13,7 @@
 // finds out what holds a leak.
 //
 // Dumps are not trusted: strings are truncated and made printable, sizes in
-// fields neither cause allocations nor overflow, and lists are bounded, with
-// the number of omitted entries. A value that the dump does not contain is
-// absent or unknown, never 0. Doubtful data result in Warnings.
+// fields neither cause allocations nor overflow, and lists are bounded and come
+// with the number of omitted entries. A value that the dump does not contain is
+// absent or unknown, never 0. Implausible data is reported in Warnings.
 package android

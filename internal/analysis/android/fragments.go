@@ -40,7 +40,7 @@ const (
 	lifecycleInitialized
 )
 
-// fragment holds what is known about one fragment.
+// fragment holds the fields of one fragment that determine its state.
 type fragment struct {
 	// managed reports whether the fragment has a manager, and called reports
 	// whether its life cycle has begun; either may be unknown.

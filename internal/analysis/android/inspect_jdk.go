@@ -105,8 +105,8 @@ func (i *Inspector) inspectAnonymous(o heap.Object, r *report) {
 	}
 }
 
-// inspectThread implements Shark's inspector THREAD. Before JDK 8 the name is a
-// char[].
+// inspectThread implements Shark's inspector THREAD. In a JDK before 8, the
+// name of a thread is a char[].
 func (i *Inspector) inspectThread(o heap.Object, r *report) {
 	if name, ok := i.ref(o, threadName); ok && i.old && i.graph.Class(name) != "java.lang.String" {
 		r.label("Thread name: 'null'")

@@ -116,8 +116,8 @@ type classFacts struct {
 	// rules is a bit set of the rules that apply to the class; leaking is the
 	// subset of the rules that find leaking objects.
 	rules, leaking uint64
-	// judged reports whether there are rules for the class itself; it is valid
-	// if judgedKnown is true.
+	// judged reports whether at least one of the rules is specific to certain
+	// classes; it is valid if judgedKnown is true.
 	judgedKnown, judged bool
 }
 

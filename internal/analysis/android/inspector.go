@@ -67,8 +67,8 @@ type Inspector struct {
 	old      bool
 	// android reports whether the rules for Android apply.
 	android bool
-	// located locates all objects of an Android dump; kept holds the relevant
-	// objects of a dump of a JVM.
+	// located holds the positions of all objects of an Android dump; kept holds
+	// the relevant objects of a dump of a JVM.
 	located *heap.Locations
 	kept    map[heap.Object]heap.Record
 	current heap.Record
@@ -79,7 +79,8 @@ type Inspector struct {
 	// classes holds the facts about classes, by ClassNumber.
 	classes []classFacts
 	watches map[heap.Object][]watch
-	// uptime is the uptime at the time of the dump, in ms, if it is known.
+	// uptime is the uptime of the device when the dump was taken, in ms, if it
+	// is known.
 	uptime      int64
 	knowsUptime bool
 	running     runningServices
@@ -149,8 +150,8 @@ func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 }
 
 // Undecided reports whether there is no rule that decides if an object should
-// still exist. Rules for all classes do not count, because they only add
-// labels.
+// still exist. Rules that apply to all classes are ignored, because they only
+// add labels.
 func (i *Inspector) Undecided(o heap.Object) bool {
 	if i.graph.IsClass(o) || len(i.watches[o]) > 0 {
 		return false

@@ -32,7 +32,7 @@ func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 // tables holds all matchers, in Shark's order.
 var tables = [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid}
 
-// matchers returns the matchers of an edition that apply.
+// matchers returns the matchers of an edition for which applies returns true.
 func (e Edition) matchers(applies func(*trace.Matcher) bool) (all []trace.Matcher) {
 	for _, table := range tables {
 		for _, m := range table {
@@ -91,8 +91,8 @@ func (e Edition) edit(m trace.Matcher) (trace.Matcher, bool) {
 }
 
 // changes214 maps patterns of the tables to the matchers that Shark 2.14 uses
-// instead; nil means that Shark 2.14 has no such matcher. Except for the builds
-// of mNextServedView, Shark 3 has the same faults.
+// instead; nil means that Shark 2.14 has no such matcher. Shark 3 has the same
+// faults as Shark 2.14, except in the entry for mNextServedView.
 var changes214 = map[trace.Pattern]*trace.Matcher{
 	instanceField(inputMethodManager, "mNextServedView"): was(instanceField(inputMethodManager, "mNextServedView"),
 		between(15, 33)),

@@ -104,8 +104,8 @@ func (h *Redactor) ThreadGroup(pattern string, threads int) string {
 	return h.Redact(pattern)
 }
 
-// sharedBy is the minimum number of threads for which a name is considered the
-// name of a pool.
+// sharedBy is the minimum number of threads that must share a name before it is
+// considered the name of a pool.
 const sharedBy = 5
 
 var (

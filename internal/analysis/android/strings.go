@@ -52,8 +52,8 @@ const (
 	// because comparing the strings of a server takes seconds.
 	mostStrings    = 1 << 20
 	mostJVMStrings = 1 << 17
-	// mostOpen is the maximum number of strings that continue in the next piece
-	// of an array.
+	// mostOpen is the maximum number of strings that may be hashed only in part
+	// at the same time.
 	mostOpen = 1 << 10
 	// eager is the number of bytes that may be compared per byte of heap; an
 	// array that Strings share counts once for each String. If a dump is

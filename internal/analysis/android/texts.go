@@ -192,7 +192,8 @@ func (x *characters) unit(b []byte, t hprof.Type) (uint16, int) {
 	return uint16(b[0]), 1
 }
 
-// within returns the elements of a span that are in a piece of its array.
+// within returns the range of elements of a span that are in a piece of its
+// array.
 func (s *span) within(r *heap.Record) (from, to uint64) {
 	size := r.Type.Size(8)
 	first := uint64(r.First)

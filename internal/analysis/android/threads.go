@@ -125,7 +125,7 @@ func (t *threadsTopic) begin(p *plan) {
 	}
 }
 
-// roots finds the threads, and the objects that their locals hold.
+// roots finds the threads and their locals.
 func (t *threadsTopic) roots(p *plan) {
 	p.graph.Roots(func(r hprof.Root, o heap.Object) {
 		switch r.Kind {

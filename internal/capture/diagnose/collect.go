@@ -26,16 +26,16 @@ const (
 	collectNative = "native"
 )
 
-// CollectGarbage forces a garbage collection in processes, all in one round
-// trip, and returns the device's clock after the last one. SIGUSR1 makes the
+// CollectGarbage forces a garbage collection in several processes, in one round
+// trip, and returns the device's clock after the last signal. SIGUSR1 makes the
 // runtime collect garbage, on every release from the first Dalvik to the
 // current ART, without clearing soft references; since Android 8 it also saves
 // profiles (art/runtime/signal_catcher.cc, HandleSigUsr1: "SIGUSR1 forcing GC
 // (no HPROF) and profile save"). The signal kills any other program. It is
 // therefore sent by the same command line that checks three conditions: the
-// process is the expected life (start time), it is a child of a zygote, and it
-// blocks or catches the signal. CollectGarbage returns an error if the device
-// did not respond.
+// process has the expected start time, it is a child of a zygote, and it blocks
+// or catches the signal. CollectGarbage returns an error if the device did not
+// respond.
 func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target,
 	deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
 	m := shell.NewMarker()
@@ -94,7 +94,7 @@ func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused stri
 // (proc(5), fields 4 to 22). SIGUSR1 is bit 9 of SigBlk and SigCgt: it is set
 // if the third hexadecimal digit from the right is 2, 3, 6, 7, a, b, e or f. A
 // program that an app starts inherits the blocked signals, but its parent is
-// not a zygote: zygote, zygote64, webview_zygote or PACKAGE_zygote.
+// not a zygote (zygote, zygote64, webview_zygote or PACKAGE_zygote).
 func collectCommand(p capture.Process, prefix shell.Prefix) string {
 	dir := fmt.Sprintf("/proc/%d", p.PID)
 	return strings.Join([]string{

@@ -133,9 +133,10 @@ type diagnosing struct {
 }
 
 // Diagnose collects the artifacts of the recipe. An artifact is either
-// completely in the folder or not at all. It belongs to the requested process:
-// the pid and the start time are compared before and after it is collected.
-// Once that process has ended, only artifacts that outlive it are collected.
+// completely in the folder or not at all. An artifact always belongs to the
+// requested process: the pid and the start time are compared before and after
+// the artifact is collected. Once the process has ended, only artifacts that
+// outlive it are collected.
 //
 // An error means that the device does not respond or that ctx is done; the
 // artifacts collected by then are returned too.
@@ -459,7 +460,7 @@ func (d *diagnosing) text(ctx context.Context, s Step, w Method, prefix shell.Pr
 
 // keepOwn reduces an artifact to the parts that are about the app. Both the
 // reasons and the first line of the artifact report how much was kept; every
-// parser treats this line as a separator of logcat.
+// parser treats this first line as a logcat separator.
 func (d *diagnosing) keepOwn(w Method, a *artifact) (reasons []string, err error) {
 	part := w.own(d.app(), a.held.Bytes(), d.wall)
 	if part.Kept == part.All {

@@ -26,8 +26,8 @@ const (
 	// maxRun is the maximum length of the run's name in the name of a file.
 	maxRun = 40
 
-	// reserve is the number of bytes that must stay free on each of the two
-	// disks.
+	// reserve is the number of bytes that must stay free on the disk of the
+	// device and on that of the host.
 	reserve = 50 * mebibyte
 	// helpTimeout is the maximum time for am to print its help. Before Android
 	// 8, am starts a separate Java VM for this.

@@ -60,7 +60,8 @@ func (h *heapDump) poll(ctx context.Context) error {
 var dateField = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
 
 // parseSize parses the size from the output of `stat -c %s` or of `ls -l`,
-// where it precedes the date in toolbox and toybox. It is 0 for a missing file.
+// where the size precedes the date in toolbox and toybox. The size of a missing
+// file is 0.
 func parseSize(text string) int64 {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -109,8 +110,8 @@ func (h *heapDump) stable(ctx context.Context) error {
 }
 
 // fetch pulls the dump and verifies that it is complete. If the end of the dump
-// is not reported and it is still being written, fetch waits and pulls it
-// again.
+// is not reported and the dump is still being written, fetch waits and pulls
+// the dump again.
 func (h *heapDump) fetch(ctx context.Context, file string) error {
 	within, cancel := context.WithTimeout(ctx, h.scaled(h.method.Limit))
 	defer cancel()

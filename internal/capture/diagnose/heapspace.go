@@ -54,8 +54,8 @@ func (h *heapDump) seeFree(df []byte) {
 }
 
 // bound returns an upper bound for the size of a process's Java heap, in bytes:
-// the anonymous memory of the process. Kernels before 4.5 report only the
-// resident memory as a whole.
+// the anonymous memory of the process. Kernels before 4.5 do not report the
+// anonymous memory; the whole resident memory is used instead.
 func bound(status []byte) int64 {
 	s, err := procfs.ParseStatus(status)
 	if err != nil {

@@ -113,8 +113,8 @@ const (
 	anyExit = 128
 
 	mebibyte = 1 << 20
-	// maxText is the maximum size of an artifact that is taken once; smaps of a
-	// large app has 3 to 5 MB.
+	// maxText is the maximum size of an artifact that is taken once; the smaps
+	// of a large app take 3 to 5 MB.
 	maxText = 32 * mebibyte
 	// maxLight is the maximum size of an artifact that is taken for later
 	// comparison.

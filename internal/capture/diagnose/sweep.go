@@ -30,7 +30,7 @@ const (
 
 // owner returns the word that identifies this host, this user and the device's
 // serial number in the names of dumps. Each owner has at most one run at a
-// time, because it holds a lease. Other owners may have a run on the same
+// time, because a run holds a lease. Other owners may have a run on the same
 // phone: from another host, by another user, or under another serial number
 // (over Wi-Fi and over a cable).
 func owner(dev capture.Device) string {

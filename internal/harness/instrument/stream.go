@@ -11,11 +11,11 @@ import (
 
 // The maximum sizes of kept values, in bytes.
 const (
-	// MaxStack bounds the reason why a test did not pass.
+	// MaxStack is the maximum size of the reason why a test did not pass.
 	MaxStack = 16 << 10
-	// MaxName bounds the name of a class, and the name of a method.
+	// MaxName is the maximum size of the name of a class or a method.
 	MaxName = 1000
-	// maxValue bounds other values.
+	// maxValue is the maximum size of any other value.
 	maxValue = 4096
 	maxLine  = 64 << 10
 )

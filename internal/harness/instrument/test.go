@@ -6,8 +6,8 @@ type Test struct {
 	// entire class failed, as in @BeforeClass.
 	Class, Method string
 	// Number is the position of the test in the run, counted from 1; Total is
-	// the number of tests that the runner announced. Either is 0 if it is
-	// unknown.
+	// the number of tests that the runner announced. Number and Total are 0 if
+	// they are unknown.
 	Number, Total int
 }
 
@@ -54,8 +54,8 @@ type Totals struct {
 	Seen  int
 	Ended map[Outcome]int
 	// Seconds is the duration of the run as measured by the runner; Code is the
-	// exit code of the instrumentation (-1 for Activity.RESULT_OK). Each is nil
-	// if the output does not contain it.
+	// exit code of the instrumentation (-1 for Activity.RESULT_OK). Seconds and
+	// Code are nil if the output does not contain them.
 	Seconds *float64
 	Code    *int
 	// Crash is the reason why the process ended early, or "" if it did not.
