@@ -68,7 +68,7 @@ type accumulation struct {
 	// Cache is the class of the cache that contains the accumulation, or "" if
 	// no cache does.
 	Cache string
-	// Sharers are the static fields or GC roots that together hold the
+	// Sharers lists the static fields or GC roots that together hold the
 	// accumulation; it is nil if a single object holds the accumulation. If
 	// there are sharers, Object is the first object of the first sharer.
 	Sharers []sharer

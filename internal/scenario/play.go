@@ -89,8 +89,8 @@ type Watch struct {
 	chance func() float64
 	steps  []detector.Transition
 
-	// next is the next point to play; the other fields are the points at which
-	// each event is due.
+	// next is the next point to play; sampleDue, turnDue, extraDue and loopDue
+	// are the points at which these events are due.
 	next                                  int
 	sampleDue, turnDue, extraDue, loopDue int
 	// diagnosed is the point at which the diagnosis in progress ends; 0 if

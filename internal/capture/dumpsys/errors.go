@@ -9,8 +9,7 @@ import (
 // Kind classifies the error messages of a device.
 type Kind string
 
-// The kinds of error messages. `leakgate parse` prints the kinds as written
-// here.
+// The kinds of error messages. `leakgate parse` also prints these values.
 const (
 	NoProcess      Kind = "no_process"      // the process is gone, or never existed
 	Permission     Kind = "permission"      // not allowed for this user: a user build, or another app's process

@@ -18,8 +18,8 @@ import (
 type LogKind string
 
 // The kinds. One line may have several kinds: an OutOfMemoryError because no
-// thread could be created is also a ThreadLimit. `leakgate parse` prints the
-// kinds as written here.
+// thread could be created is also a ThreadLimit. `leakgate parse` also prints
+// these values.
 const (
 	LogGC            LogKind = "gc"              // a garbage collection that ART logs
 	LogFullHeap      LogKind = "full_heap"       // an allocation waits for the collector, or the heap is at its limit

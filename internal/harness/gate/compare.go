@@ -25,8 +25,8 @@ const (
 	// A count or a size is worse only if it exceeds factor times the value of
 	// every base run.
 	factor = 1.25
-	// floorBytes is the minimum number of bytes that all objects of a leak
-	// together must retain in addition for the leak to count as heavier.
+	// floorBytes is the minimum number of additional bytes that all objects of
+	// a leak together must retain for the leak to count as heavier.
 	floorBytes = 512 << 10
 	// staticBytes is the minimum number of bytes that a leak must retain to
 	// count as new if it does not grow.
@@ -34,11 +34,12 @@ const (
 	// scriptStep is the minimum number of additional objects per loop that is a
 	// failure if all base runs left the same number of objects per loop.
 	scriptStep = 0.5
-	// returned is the number of newest base runs that must lack a leak before
-	// it counts as new again.
+	// returned is the minimum number of newest base runs that must lack a leak
+	// before it counts as new again.
 	returned = 3
-	// rare is the maximum probability with which these runs may lack a leak
-	// that nobody fixed.
+	// rare is the maximum probability that the newest base runs lack a leak by
+	// chance. If the probability is higher, the leak does not count as new
+	// again.
 	rare = 0.025
 )
 
@@ -409,9 +410,10 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	return comparison.Known, c.uncertainty()
 }
 
-// missingLately returns a text if the newest base runs lack a place that the
-// earlier ones contain: the leak was fixed and has returned in head. It returns
-// an empty text if the place may be missing by chance.
+// missingLately describes which base runs contain a place, if the newest base
+// runs lack the place and earlier runs contain it. In that case the leak was
+// fixed and has returned in head. It returns "" if the place may be missing by
+// chance.
 func (c *contrast) missingLately() string {
 	n := 0
 	for n < len(c.base) && c.base[n].place(c.head.Type, c.key) == nil {
@@ -430,10 +432,10 @@ func (c *contrast) missingLately() string {
 	return fmt.Sprintf("in none of the latest %d base runs, but in %d of the %d earlier ones", lacking, with, earlier)
 }
 
-// gapByChance returns the probability that a leak found in with of the earlier
-// runs is missing from all later ones although nothing has changed. The share
-// of runs that show the leak is unknown; all shares are equally likely before
-// the first run (Laplace's rule of succession).
+// gapByChance returns the probability that all later runs lack a leak although
+// nothing has changed. The parameter with is the number of earlier runs that
+// contain the leak. The share of runs that contain the leak is unknown; before
+// the first run, all shares are equally likely (Laplace's rule of succession).
 func gapByChance(later, with, earlier int) float64 {
 	p := 1.0
 	for i := range later {
