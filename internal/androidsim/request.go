@@ -44,6 +44,8 @@ func (p *Phone) OnRequest(f func(Request)) (end func()) { return p.hold(&fault{a
 // The fault already affects the n-th request. hit reports whether that request
 // was made; end also ends the fault. This way a test can unplug the phone at
 // each step of an operation:
+//
+//	hit, end := phone.AtRequest(n, nil, line.Unplug)
 func (p *Phone) AtRequest(n int, counts func(Request) bool, start func() (end func())) (hit func() bool, end func()) {
 	var (
 		mu          sync.Mutex

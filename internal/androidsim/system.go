@@ -18,6 +18,10 @@ import (
 // that the command started has ended, including background jobs, because adbd
 // waits for their output. It returns adbd.NoExit if adbd ended before the
 // command did, or if a fault suppresses the exit status.
+//
+// A goroutine reads stdin: it starts when a command first reads, and it ends
+// with the input, so the owner of stdin must end the input after Shell has
+// returned.
 func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
 	born, uid := p.session.Load(), p.shellUID()
 	if !p.answers(Request{CommandRequest, command, 0}) {

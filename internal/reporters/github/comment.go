@@ -53,6 +53,10 @@ const (
 // several such comments, the oldest is edited and the others are deleted, or
 // minimized if deletion is forbidden; comments of other authors are not
 // changed. The token needs the permission `pull-requests: write`.
+//
+// After an error, the comment may exist nevertheless; only ErrReadOnly,
+// ErrNotFound, ErrToken and ErrTooLong on the first write exclude that. If a
+// comment was created before the failure, its URL is returned with the error.
 func (s *Session) Upsert(ctx context.Context, c Comment) (Upserted, string, error) {
 	if c.Number <= 0 || strings.TrimSpace(c.Marker) == "" || strings.ContainsAny(c.Marker, "\r\n") {
 		return "", "", fmt.Errorf("write comment: invalid pull request %d or marker %q", c.Number, c.Marker)
