@@ -41,6 +41,12 @@ func HotSpotSegments() Segmentation { return Segmentation{Bytes: 1 << 20, Fit: t
 // does not check records against each other, so it can write everything that a
 // Scanner can read. Heap records open a segment if no segment is open; all
 // other records end it.
+//
+// A Writer keeps the first error and drops everything written after it. It
+// holds one segment in memory: a record of more than 64 KiB is written directly
+// and is the last of its segment, unless Segmentation.Bytes is larger. Records
+// do not allocate once the buffer has grown. A Writer is not safe for
+// concurrent use.
 type Writer struct {
 	out    io.Writer
 	idSize int
