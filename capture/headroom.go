@@ -45,8 +45,8 @@ type Headroom struct {
 	// Anonymous is RssAnon plus VmSwap in bytes. AnonymousLimit is the amount
 	// that the memory limiter of Android 17 allows the process in its current
 	// state; it is unknown on earlier releases. AnonymousAssumed reports that
-	// the device does not expose its limits, and that AnonymousLimit is what
-	// Android recommends for its RAM.
+	// the device does not expose its limits, and that AnonymousLimit is the
+	// limit that Android recommends for its amount of RAM.
 	Anonymous, AnonymousLimit known.Int
 	AnonymousAssumed          bool
 	// GrowthLimit is the device's maximum size of the Java heap of most apps,

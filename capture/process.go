@@ -7,7 +7,7 @@ import (
 )
 
 // Process is one life of a process of an app. Name and user identify the
-// process. Pid and start time identify the life. A pid alone may be reused.
+// process; pid and start time identify the life, because a pid can be reused.
 type Process struct {
 	Name string
 	// User is the Android user, 0 for the owner.

@@ -71,7 +71,7 @@ func always(because string) func(*articleMachine) (string, bool) {
 type look struct {
 	// line is the fit of the latest window. rising counts the latest
 	// consecutive significant windows; fading counts the latest consecutive
-	// insignificant ones.
+	// windows without a significant rise.
 	line           trend.Line
 	rising, fading int
 	// suspected is when SUSPICIOUS last began; level is the total memory in

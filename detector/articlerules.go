@@ -56,8 +56,8 @@ func defaultArticle() articleRules {
 // firstPoints returns the number of samples that the consecutive windows need.
 func (a *articleRules) firstPoints() int { return a.minPoints + a.consecutive - 1 }
 
-// stages returns the number of states on the shortest path from SUSPICIOUS to
-// LEAKING.
+// stages returns the shortest time from SUSPICIOUS to LEAKING: the floors and
+// then the extra breakdowns.
 func (a *articleRules) stages() time.Duration {
 	return time.Duration(a.minSegments)*a.segment + time.Duration(max(0, a.extraBreakdowns-1))*a.extraSpacing
 }

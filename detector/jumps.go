@@ -41,8 +41,8 @@ const (
 	jumpPause = 4
 	// jumpRhythm is the time between two measurements of the noise, in slots.
 	jumpRhythm = 10
-	// normalMAD converts the median deviation of normal noise to its standard
-	// deviation.
+	// normalMAD is the standard deviation of normally distributed noise divided
+	// by its median absolute deviation.
 	normalMAD = 1.4826
 	// The noise is measured over the last hour: jumpMemory slots.
 	jumpMemory = 120
@@ -115,9 +115,10 @@ func (j *jumps) update(m *robustMachine, t *track) {
 		return
 	}
 	j.bin, j.known = m.axis.closed/jumpRhythm, true
-	// The noise comes from the median difference of values 5 min apart. Each
-	// jump is part of only a few of these differences, so it does not raise the
-	// limit for the next one.
+	// The noise is derived from the median difference of values that are 10 min
+	// apart, or less if there are too few values. Each jump is part of only a
+	// few of these differences, so it does not raise the limit for the next
+	// one.
 	values = t.recent(scratch[:0], m.axis.closed, jumpMemory)
 	if len(values) < firstBin {
 		j.known = false

@@ -460,7 +460,8 @@ func (m *robustMachine) atOneLevel(p pool) (level float64, ok bool) {
 	return level, by >= leastGrowth && levelError*math.Sqrt(float64(len(ends))) < by/3
 }
 
-// causeWords are the causes of death as reports show them.
+// causeWords are the names of the causes of death in reports, in singular and
+// plural.
 var causeWords = [Rebooted + 1][2]string{
 	OutOfMemory: {"out of memory", "out of memory"}, LowMemory: {"low-memory kill", "low-memory kills"},
 	Crash: {"crash", "crashes"}, NotResponding: {"ANR", "ANRs"}, Killed: {"kill", "kills"},

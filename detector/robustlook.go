@@ -282,8 +282,8 @@ func levelsBefore(t *track, end, size int) (top, sigma float64) {
 }
 
 // hidden reports whether the growth of a dimension is not visible in the total
-// because other memory shrank. Growth that is visible in the total is found in
-// the total.
+// because other memory shrank. Growth that is visible in the total is found
+// when the total is judged.
 func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) bool {
 	var scratch [maxLevels]float64
 	y, ok := total.levels(scratch[:], at, n)

@@ -144,7 +144,7 @@ func (m *robustMachine) judgeCollected(j *judgement) bool {
 	y := a.from(len(a.levels) / 3)
 	per := float64(a.each*len(a.levels)-a.each*(len(a.levels)/3)) / float64(len(y)) // loops per level
 	loops := per * float64(len(y))
-	// per loop
+	// each is the time per loop.
 	each := time.Duration(a.last-m.loops.firstAfter) * slotTime / time.Duration(max(1, len(a.levels)*a.each-1))
 	window := time.Duration(loops * float64(each))
 	j.finding = finding{

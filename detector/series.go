@@ -144,9 +144,9 @@ type driverMemory struct {
 	rows, sourceChanged bool
 }
 
-// component is one row. dumpsys omits rows of zeros (AOSP ActivityThread
-// dumpMemInfoTable), and a row may fail to parse. If a row is absent, its
-// previous value is kept.
+// component is one row of graphics or driver memory in a breakdown, such as EGL
+// mtrack. dumpsys omits rows of zeros (AOSP ActivityThread dumpMemInfoTable),
+// and a row may fail to parse. If a row is absent, its previous value is kept.
 type component struct{ bytes float64 }
 
 func (c *component) add(a Amount) bool {

@@ -12,7 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shares lists the dimensions that grew over a window, the largest first.
+// shares lists the dimensions that grew over a window, the one with the largest
+// growth first.
 type shares struct {
 	list []Share
 	// certainty is the probability that the first dimension really grew more

@@ -158,7 +158,7 @@ func appendKnown(dst []float64, values []float32) []float64 {
 	return dst
 }
 
-// pair merges each two adjacent floors into one.
+// pair merges adjacent floors in pairs.
 func (t *track) pair() {
 	for i := range len(t.bins) / 2 {
 		a, b := t.bins[2*i], t.bins[2*i+1]

@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// State is a state of the state machine.
+// State is the present judgement of a process during a run.
 type State uint8
 
 // The four states (article 5.5).
@@ -87,7 +87,7 @@ func (k *LeakKind) UnmarshalText(text []byte) error {
 // Gate is the verdict at the end of a run.
 type Gate string
 
-// The gates at the end of a run.
+// The possible verdicts at the end of a run.
 const (
 	Pass         Gate = "pass"
 	Leak         Gate = "leak"
@@ -173,7 +173,8 @@ type Verdict struct {
 	State, Worst State
 	Kind         LeakKind
 	Gate         Gate
-	// Samples and Duration describe the series of the present process.
+	// Samples is the number of samples of the present process; Duration is the
+	// time between the first and the last of them.
 	Samples  int
 	Duration time.Duration
 	// Rate is the slope over the window in bytes per hour; RateLow and RateHigh
@@ -185,19 +186,20 @@ type Verdict struct {
 	// detected in this series with 95 % certainty; 0 if unknown. It is always
 	// unknown with policy "article".
 	MinDetectable float64
-	// MinDetectableLately is the same for a leak that began an hour before the
-	// end.
+	// MinDetectableLately is like MinDetectable, for a leak that began an hour
+	// before the end.
 	MinDetectableLately float64
 	// Flat is how long memory that grew has been flat at the end of the run; 0
 	// if it is not flat.
 	Flat time.Duration
 	// Growth is the rise of the fitted line over the window, in bytes.
 	Growth int64
-	// FirstSuspicious and FirstLeaking are times on the device's clock.
+	// FirstSuspicious and FirstLeaking are the times on the device's clock at
+	// which SUSPICIOUS and LEAKING were first reached.
 	FirstSuspicious, FirstLeaking known.Duration
 	// Shares lists the dimensions that contribute to the growth, the largest
-	// first. It is empty if no dimension grows significantly or no breakdowns
-	// arrived.
+	// contribution first. It is empty if no dimension grows significantly or no
+	// breakdowns arrived.
 	Shares []Share
 	// Jumps lists the latest 16 sudden rises of the run.
 	Jumps []Jump

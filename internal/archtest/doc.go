@@ -1,6 +1,6 @@
-// Package archtest checks the tree against its architecture. It reads the rules
-// from the page that documents them, docs/architecture.md, and the imports from
-// the source files of all systems and build tags together. If the page and the
+// Package archtest checks the tree against its documented architecture. It
+// reads the rules from docs/architecture.md, and the imports from the source
+// files for all operating systems and build tags together. If the page and the
 // tree differ, a test fails.
 //
 // Package archtest contains only test code. The page lists what each package

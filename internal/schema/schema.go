@@ -131,10 +131,10 @@ func (m maker) fields(t reflect.Type, properties map[string]any, required *[]str
 	}
 }
 
-// Schema is a compiled schema.
+// Schema is a JSON Schema that is ready to check documents.
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Compile compiles a schema.
+// Compile parses a JSON Schema and prepares it for checking documents.
 func Compile(text []byte) (*Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -152,10 +152,11 @@ func Compile(text []byte) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// Validate checks a document that encoding/json or a YAML library decoded.
+// Validate returns an error if a document violates the schema. The document
+// must have been decoded by encoding/json or a YAML library.
 func (s *Schema) Validate(doc any) error { return s.compiled.Validate(doc) }
 
-// Check checks an encoded document.
+// Check decodes a JSON document and returns an error if it violates the schema.
 func (s *Schema) Check(text []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {

@@ -103,8 +103,8 @@ func (r *rules) goFile(file string, text []byte) ([]finding, error) {
 // directive matches a comment that is addressed to a tool.
 var directive = regexp.MustCompile(`^//([a-z0-9]+:|nolint)`)
 
-// goPassages returns the comments and string literals of a file. Text in
-// backquotes and indented text in a comment are treated as code and skipped.
+// goPassages returns the comments and string literals of a file. It skips
+// directives, except for an explanation after //.
 func goPassages(fset *token.FileSet, f *ast.File) []passage {
 	var out []passage
 	for _, g := range f.Comments {

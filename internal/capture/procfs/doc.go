@@ -1,6 +1,7 @@
-// Package procfs parses what the Linux kernel of a phone prints under /proc/PID
-// (smaps, smaps_rollup, status, stat), /proc/uptime, and Android's showmap,
-// which is a table derived from smaps. It has no side effects.
+// Package procfs parses the files of a phone under /proc/PID (smaps,
+// smaps_rollup, status, stat, limits), /proc/uptime, and the output of
+// Android's showmap, which is a table derived from smaps. It has no side
+// effects.
 //
 // The input is untrusted, so lines, names and warnings have limits. A value
 // that the input does not contain is unknown, never zero. An invalid field is

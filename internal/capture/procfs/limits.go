@@ -24,8 +24,8 @@ type Limits struct {
 // Limit is the soft limit of one row, which is the effective limit.
 type Limit struct {
 	Soft known.Int
-	// Unlimited reports whether the kernel does not set a limit; Soft is then
-	// unknown.
+	// Unlimited reports whether the row contains "unlimited" instead of a
+	// number; Soft is then unknown.
 	Unlimited bool
 }
 

@@ -12,7 +12,8 @@ import (
 // followEvery is the time between two reads of a log that logcat follows.
 const followEvery = 20 * time.Millisecond
 
-// logcat prints the log.
+// logcat prints the entries of the log that match the options. It can also
+// clear the log or print its size.
 func logcat(c command) int {
 	api, err := c.dir.API()
 	if err != nil {

@@ -44,7 +44,7 @@ func pidof(c command) int {
 	return 0
 }
 
-// column is a column of ps.
+// column is one column of the output of ps.
 type column struct {
 	name  string
 	value func(proctable.Process) string
