@@ -186,7 +186,8 @@ func (x *characters) unit(b []byte, t hprof.Type) (uint16, int) {
 	case t == hprof.Char:
 		return binary.BigEndian.Uint16(b), 2
 	case x.wide && len(b) > 1:
-		// The byte order in a byte[] is that of the phone or host.
+		// A byte[] has the byte order of the machine, and Android and JVMs run
+		// on little-endian machines.
 		return binary.LittleEndian.Uint16(b), 2
 	}
 	return uint16(b[0]), 1
