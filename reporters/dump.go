@@ -90,8 +90,8 @@ func (out *page) dump(d *analysis.Dump) {
 }
 
 const (
-	// manyAlike is the minimum number of threads in a group that is printed. The
-	// largest pool in most apps is that of Binder, with up to 16 threads.
+	// manyAlike is the minimum number of threads in a group that is printed.
+	// The largest pool in most apps is that of Binder, with up to 16 threads.
 	manyAlike = 20
 	// shownGroups is the maximum number of groups of threads listed in one
 	// line.
