@@ -276,7 +276,13 @@ func TestNestOfKilledTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestNestOfKilledTest$", "-test.v")
-	cmd.Env = append(os.Environ(), nestVariable+"=1")
+	// A killed test does not remove its temporary directories.
+	temp, err := os.MkdirTemp("", "nest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(temp) })
+	cmd.Env = append(os.Environ(), nestVariable+"=1", "TMPDIR="+temp)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
