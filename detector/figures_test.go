@@ -51,7 +51,7 @@ func floorsOf(floors ...float64) bool {
 	entered := p.steps[0].At
 	for p.t < entered+time.Duration(len(floors))*5*minute {
 		k := int((p.t - entered) / (5 * minute))
-		p.level = floors[k] + float64(p.n%2) // alternately plus 0 and 1 MB
+		p.level = floors[k] + float64(p.n%2) // alternates between +0 and +1 MB
 		p.sample()
 		p.t += 15 * time.Second
 	}
@@ -90,7 +90,7 @@ func TestSpike54(t *testing.T) {
 		want        bool
 	}{
 		{260, 203, 10, true}, {260, 197, 10, false},
-		{100, 190, 10, false}, // 190 % of a small process, but caused by a measurement error
+		{100, 190, 10, false}, // a jump of 190 % in a small process may be a measurement error
 		{600, 290, 10, false}, {600, 310, 10, true},
 		{400, 203, 10, true}, {260, 250, 5, true}, {260, 250, 4, false}, {260, 250, 1, false},
 	}

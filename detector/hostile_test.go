@@ -150,7 +150,7 @@ func (a *attack) end() error {
 	}
 	text := warningText(v)
 	if a.impossible && !ignoredValues.MatchString(text) || a.old && !ignoredReadings.MatchString(text) {
-		return errors.New("no warning of ignored inputs: " + text)
+		return errors.New("no warning about ignored inputs: " + text)
 	}
 	against, err := a.d.CompareTo(a.d)
 	return errors.Join(err, verdictFault(v), verdictFault(against))
@@ -184,7 +184,7 @@ func FuzzRobust(f *testing.F) {
 			}
 			// MaxGap is 45 min, so there are 10 looks at 5 series.
 			if a.looks-before > 50*2 {
-				t.Fatalf("%d looks for one input", a.looks-before)
+				t.Fatalf("one input caused %d looks, want at most 100", a.looks-before)
 			}
 			data = data[inputBytes:]
 			if n%500 == 0 {

@@ -241,7 +241,7 @@ func TestFirstDriverMemoryIsNotAJump(t *testing.T) {
 	breakdown(p, 710)
 	p.until(121, risesAt(0))
 	if len(p.jumps) != 1 || math.Abs(float64(p.d.Verdict().Jumps[0].Bytes)/detector.MB-300) > 15 {
-		t.Errorf("driver memory grew by 300 MB: %+v", p.d.Verdict().Jumps)
+		t.Errorf("driver memory grew by 300 MB: got jumps %+v, want one of 300 MB", p.d.Verdict().Jumps)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestJumpAndRestart(t *testing.T) {
 	p.take(p.d.Restart(p.at))
 	p.until(130, risesAt(500, 70))
 	if len(p.jumps) != 1 {
-		t.Fatalf("jumps after a restart with more memory: %+v", p.jumps)
+		t.Fatalf("got jumps %+v after a restart with more memory, want one from before it", p.jumps)
 	}
 	p.until(170, risesAt(500, 70, 130))
 	list := p.d.Verdict().Jumps

@@ -17,14 +17,14 @@ func TestKind(t *testing.T) {
 		dims dims
 		want LeakKind
 	}{
-		"java":                    {dims{JavaHeap: line(100, 5)}, Java},
-		"native":                  {dims{NativeHeap: line(100, 5), Total: line(101, 9)}, Native},
-		"thread":                  {dims{Stack: line(30, 5), System: line(90, 40)}, Thread},
-		"gpu":                     {dims{Graphics: line(100, 5), Code: line(5, 1.9)}, GPU},
-		"private other":           {dims{PrivateOther: line(100, 5)}, Unknown},
-		"java with a little code": {dims{JavaHeap: line(100, 5), Code: line(2, 9)}, Java},
-		"java and quiet stack":    {dims{JavaHeap: line(100, 5), Stack: line(2, 9)}, Java},
-		"equal java and native":   {dims{JavaHeap: line(100, 5), NativeHeap: line(100, 5)}, Unknown},
+		"java":                          {dims{JavaHeap: line(100, 5)}, Java},
+		"native":                        {dims{NativeHeap: line(100, 5), Total: line(101, 9)}, Native},
+		"thread":                        {dims{Stack: line(30, 5), System: line(90, 40)}, Thread},
+		"gpu":                           {dims{Graphics: line(100, 5), Code: line(5, 1.9)}, GPU},
+		"private other":                 {dims{PrivateOther: line(100, 5)}, Unknown},
+		"java with slight code growth":  {dims{JavaHeap: line(100, 5), Code: line(2, 9)}, Java},
+		"java with slight stack growth": {dims{JavaHeap: line(100, 5), Stack: line(2, 9)}, Java},
+		"equal java and native":         {dims{JavaHeap: line(100, 5), NativeHeap: line(100, 5)}, Unknown},
 		"three": {
 			dims{JavaHeap: line(45, 5), NativeHeap: line(30, 6), Graphics: line(25, 7)}, Unknown,
 		},

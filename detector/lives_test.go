@@ -135,7 +135,7 @@ func TestSentences(t *testing.T) {
 	}
 	for _, g := range []detector.Gate{detector.Leak, detector.Pass, detector.Settled, detector.Inconclusive} {
 		if seen[g] < 5 {
-			t.Errorf("only %d verdicts %v, want at least 5", seen[g], g)
+			t.Errorf("got verdict %v only %d times, want at least 5", g, seen[g])
 		}
 	}
 }
@@ -157,7 +157,7 @@ func sentenceFault(v detector.Verdict) error {
 	case v.RateKnown && v.RateLow > 0 && says("MB/h (95 % interval -"):
 		return fmt.Errorf("message has a different interval")
 	case v.Gate == detector.Settled && !says("flat since", "went back"):
-		return fmt.Errorf("settled, but the message has no time")
+		return fmt.Errorf("settled, but the message does not say since when")
 	case v.Restarts > 0 && !says("restarted "):
 		return fmt.Errorf("message does not mention restarts")
 	case says("as no leak does", "tells", "watched "):
@@ -297,13 +297,13 @@ func TestLivesOfALeak(t *testing.T) {
 	later := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/2)) + 5*age + rippled(i, age) }
 	for minutes, want := range map[int]detector.Gate{20: detector.Inconclusive, 21: detector.Leak} {
 		if v := short(12, minutes, detector.Killed, false, later).Verdict(); v.Gate != want {
-			t.Errorf("%d min, the last one unfinished: %v: %s", minutes, v.Gate, v.Because)
+			t.Errorf("lives of %d min, the last one unfinished: %v: %s", minutes, v.Gate, v.Because)
 		}
 	}
 	steep := func(i int, age float64) float64 { return 200 + 20*age + rippled(i, age) }
 	for minutes, want := range map[int]detector.Gate{4: detector.Inconclusive, 5: detector.Leak} {
 		if v := short(12, minutes, detector.Killed, false, steep).Verdict(); v.Gate != want {
-			t.Errorf("%d min, the last one unfinished: %v: %s", minutes, v.Gate, v.Because)
+			t.Errorf("lives of %d min, the last one unfinished: %v: %s", minutes, v.Gate, v.Because)
 		}
 	}
 	for lives, want := range map[int]detector.Gate{2: detector.Inconclusive, 3: detector.Leak} {

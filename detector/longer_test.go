@@ -20,7 +20,7 @@ func TestLongerRun(t *testing.T) {
 			}
 			hours := advised.Hours()
 			if grows := max(rate, leastGrowth/8) * hours; grows < needed(hours) {
-				t.Errorf("%g MB/h after %v: grows %.0f MB in %v, a proof needs %.0f", rate, present, grows, advised,
+				t.Errorf("%g MB/h after %v: grows %.0f MB in %v, a proof needs %.0f MB", rate, present, grows, advised,
 					needed(hours))
 			}
 			if advised <= present || hours > 1.25*max(8, present.Hours())+0.17 {

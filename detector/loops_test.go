@@ -254,7 +254,8 @@ func TestAlignedAgainstAll(t *testing.T) {
 		a.add(v, i)
 		all = append(all, v)
 		if len(a.levels) >= maxAligned || len(a.levels) != len(all)/a.each || a.last != i {
-			t.Fatalf("%d levels of %d each after %d, last %d", len(a.levels), a.each, i+1, a.last)
+			t.Fatalf("after %d values: got %d levels of %d values each, the last in slot %d", i+1, len(a.levels),
+				a.each, a.last)
 		}
 		for k, got := range a.levels {
 			if want := meanOf(all[k*a.each : (k+1)*a.each]); math.Abs(float64(got)-want) > 0.01 {
@@ -323,7 +324,7 @@ func TestAlignedAgainst(t *testing.T) {
 	slow := func(i int) float64 { return wave(i) + float64(i) }
 	got, part = levels(300, slow).against(levels(30, wave))
 	if len(got) != 15 || math.Abs(part-0.1) > 1e-9 || math.Abs(got[14]-28.5) > 0.001 {
-		t.Errorf("two loops per level compared with one: %v, %v of the base run", got, part)
+		t.Errorf("levels of two loops compared with levels of one: got %v, %v of the base run", got, part)
 	}
 }
 
@@ -341,7 +342,7 @@ func TestJudgedByLoops(t *testing.T) {
 		// The mark at 0 comes before the first sample; the mark of the last
 		// loop ends it.
 		"twelve loops": {each(length), 14 * length, "loops"},
-		"loops in less than half": {
+		"loops cover less than half": {
 			func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 30 * length, "",
 		},
 		"loops ended long ago": {
@@ -409,10 +410,10 @@ func TestRateAgainstBase(t *testing.T) {
 			base := newSuite(flat, marks).until(time.Duration(count[1]) * length)
 			v, err := head.d.CompareTo(base.d)
 			if err != nil || !v.RateKnown || !strings.Contains(v.Because, name) && v.Gate == Leak {
-				t.Fatalf("%s, %d loops against %d: %v, %+v", name, count[0], count[1], err, v)
+				t.Fatalf("%s, %d loops compared with %d: %v, %+v", name, count[0], count[1], err, v)
 			}
 			if got := v.Rate / MB; math.Abs(got-rate) > 0.04*rate {
-				t.Errorf("%s, %d loops against %d: %.1f MB/h, want %v", name, count[0], count[1], got, rate)
+				t.Errorf("%s, %d loops compared with %d: %.1f MB/h, want %v", name, count[0], count[1], got, rate)
 			}
 		}
 	}
@@ -450,7 +451,7 @@ func TestMarksOutOfPlace(t *testing.T) {
 			s := newSuite(flat, each(length)).until(3*time.Hour + 5*time.Minute)
 			disturb(s)
 			if n := loopsAfter(s); n < 9 || n > 11 {
-				t.Errorf("%d loops afterwards, want about 10", n)
+				t.Errorf("%d loops after the disturbance, want 9 to 11", n)
 			}
 		})
 	}
@@ -467,7 +468,7 @@ func TestMarksOutOfPlace(t *testing.T) {
 		s := newSuite(flat, each(length)).until(3*time.Hour + 5*time.Minute)
 		s.d.Restart(s.at)
 		if n := len(s.loops().floors.levels); n != 0 {
-			t.Errorf("%d loops left from the previous process", n)
+			t.Errorf("%d loops left from the previous process, want none", n)
 		}
 		if s.until(s.at + 10*length); len(s.loops().floors.levels) < 8 {
 			t.Errorf("%d loops after a restart, want at least 8", len(s.loops().floors.levels))

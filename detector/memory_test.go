@@ -81,7 +81,7 @@ func TestDetectorMemory(t *testing.T) {
 			t.Fatalf("%s: the windows are not full", name)
 		}
 		if rate > 0 && len(m.evidence) < 2*int(NumDimensions) {
-			t.Fatalf("%s: only %d pieces of evidence", name, len(m.evidence))
+			t.Fatalf("%s: got %d pieces of evidence, want at least %d", name, len(m.evidence), 2*int(NumDimensions))
 		}
 		got := heapOf(100, func(i int) *Detector { return filled(ArticlePolicy(), uint64(i), rate) })
 		if got > memoryBar {
@@ -175,7 +175,8 @@ func (w *week) check(t *testing.T) {
 			articleOf(w.d).ignored, w.halves)
 	}
 	if len(v.Warnings) > 3 || len(v.Evidence) > 5+2*int(NumDimensions) {
-		t.Errorf("%d warnings, %d pieces of evidence", len(v.Warnings), len(v.Evidence))
+		t.Errorf("got %d warnings, want at most 3; got %d pieces of evidence, want at most %d", len(v.Warnings),
+			len(v.Evidence), 5+2*int(NumDimensions))
 	}
 }
 

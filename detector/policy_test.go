@@ -38,7 +38,7 @@ func TestValidate(t *testing.T) {
 			}
 			d := New(p)
 			if d.policy != DefaultPolicy() {
-				t.Error("an invalid policy is used")
+				t.Error("New accepts an invalid policy, want the default")
 			}
 			if w := d.Verdict().Warnings; len(w) != 1 || !strings.Contains(w[0].Error(), tt.want) {
 				t.Errorf("warnings %v", w)

@@ -221,7 +221,7 @@ func TestSlowestFound(t *testing.T) {
 			calls := 0
 			got := slowestFound(guess, func(rate float64) bool { calls++; return found(rate) })
 			if near := guess > want/2 && guess < 2*want; near && calls > 20 {
-				t.Errorf("guess %v: %d leaks tried for %v", guess, calls, want)
+				t.Errorf("guess %v: tried %d leaks before finding %v, want at most 20", guess, calls, want)
 			}
 			// The search from below may skip a single rate that is not found.
 			// The result is then above the guess.
@@ -256,8 +256,9 @@ func TestLastingJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		floor float64
 		want  int
-	}{"both remain": {500, 1}, "half of the larger remains": {300, 1}, "less than half of the larger remains": {299, 2},
-		"half of the smaller remains": {270, 2}, "none remains": {120, -1}} {
+	}{"both remain": {500, 1}, "half of the larger jump remains": {300, 1},
+		"less than half of the larger jump remains": {299, 2},
+		"half of the smaller jump remains":          {270, 2}, "none remains": {120, -1}} {
 		m := newRobustMachine(RobustPolicy())
 		m.axis.origin = 2 * time.Hour
 		m.jumps.known, m.jumps.floor = true, c.floor

@@ -353,7 +353,7 @@ func TestAgainstReference(t *testing.T) {
 		"5.4 spike", "5.4 gpu", "5.5 trend", "5.5 time-out", "5.5 not significant", "5.3 floors",
 		"5.6 dimensions", "6.4 diagnosis done", "6.4 cooldown", "8.3 restart", "gap"} {
 		if rules[rule] == 0 {
-			t.Errorf("no random run took rule %q", rule)
+			t.Errorf("no random run applied rule %q", rule)
 		}
 	}
 }

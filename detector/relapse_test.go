@@ -83,8 +83,8 @@ func TestRelapse(t *testing.T) {
 		"growing, low memory": {again(6, life{10, detector.LowMemory, line}), 3},
 		"flat, low memory":    {again(6, life{10, detector.LowMemory, flat}), 0},
 		"flat, out of memory": {again(6, life{10, detector.OutOfMemory, flat}), 0},
-		"afterwards lower":    {append(again(3, dies), again(4, life{10, detector.Crash, low})...), 0},
-		"afterwards as high, then higher": {
+		"lower afterwards":    {append(again(3, dies), again(4, life{10, detector.Crash, low})...), 0},
+		"as high afterwards, then higher": {
 			append(again(3, dies), life{8, detector.Crash, line}, life{9, detector.Crash, line}), 2,
 		},
 		"two other exits in between": {

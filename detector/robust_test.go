@@ -53,9 +53,9 @@ func arrowFault(step detector.Transition, from detector.State) error {
 	case !slices.Contains(robustArrows[step.Rule], step.From.String()+" "+step.To.String()):
 		return fmt.Errorf("step %+v is not in the state diagram", step)
 	case (step.To == detector.Leaking && step.From != detector.Leaking) != (step.Kind != detector.None):
-		return fmt.Errorf("kind of step %+v", step)
+		return fmt.Errorf("step %+v has the wrong kind", step)
 	case step.Because == "" || step.Rule != "break" && !strings.ContainsFunc(step.Because, unicode.IsDigit):
-		return fmt.Errorf("step %+v has no number", step)
+		return fmt.Errorf("the reason of step %+v contains no number", step)
 	}
 	return nil
 }
@@ -475,7 +475,7 @@ func TestCooldown(t *testing.T) {
 		l.d.DiagnosisFinished(l.at)
 		l.grow(rest)
 		if l.d.Demand().Diagnose != detector.None {
-			t.Errorf("%v after the diagnosis: demands %v", rest, l.d.Demand().Diagnose)
+			t.Errorf("%v after the diagnosis: demands %v, want none", rest, l.d.Demand().Diagnose)
 		}
 		l.d.Restart(l.at)
 		steps := l.grow(26 * time.Minute)
@@ -547,7 +547,8 @@ func TestHoleIsNoEvidence(t *testing.T) {
 			l.at += time.Duration(minutes) * time.Minute
 			for _, step := range l.grow(40 * time.Minute) {
 				if step.To == detector.Normal {
-					t.Errorf("%d min from %d on in %v: %+v", minutes, from, state, step)
+					t.Errorf("gap of %d min from minute %d on in state %v: got step %+v, want no return to NORMAL",
+						minutes, from, state, step)
 				}
 			}
 		}
@@ -563,7 +564,7 @@ func TestMaxGap(t *testing.T) {
 			l := newLeaker()
 			l.d = detector.New(p)
 			l.grow(26 * time.Minute)
-			l.at += bound + over - 30*time.Second // grow is half a minute ahead
+			l.at += bound + over - 30*time.Second // grow leaves the clock 30 s after its last sample
 			l.grow(time.Minute)
 			if broke := len(l.d.Verdict().Warnings) > 0; broke != (over > 0) {
 				t.Errorf("gap of %v with a limit of %v: warned %v, steps %+v", bound+over, bound, broke, l.steps)
@@ -901,7 +902,7 @@ func TestOnLook(t *testing.T) {
 			moments[l.At], fired[l.At] = true, fired[l.At] || l.Fired
 		}
 		if len(moments) < 40 {
-			t.Errorf("%s: looks at %d times, want at least 40", s.Name, len(moments))
+			t.Errorf("%s: got looks at %d points in time, want at least 40", s.Name, len(moments))
 		}
 		for _, step := range steps {
 			if strings.HasSuffix(step.Rule, " look") && !fired[step.At] {
@@ -913,7 +914,7 @@ func TestOnLook(t *testing.T) {
 				return l.At == step.At && strings.HasPrefix(step.Because, strings.TrimSuffix(l.Text, "shows a leak"))
 			}
 			if step.Rule != "jump" && step.Rule != "break" && !slices.ContainsFunc(looks, seen) {
-				t.Errorf("%s: no look has the numbers of %+v", s.Name, step)
+				t.Errorf("%s: no look matches the time and numbers of step %+v", s.Name, step)
 			}
 		}
 	}

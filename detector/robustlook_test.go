@@ -64,7 +64,7 @@ func TestLookAt(t *testing.T) {
 				below, little := endOf(t, m, w, slots, got.growth)
 				if fell := got.reason == fallsBack; fell != (below || little) {
 					t.Errorf("seed %d, %d min: %s; last quarter not above the one before: %v, growth less than half "+
-						"of the line: %v", seed,
+						"that of the line: %v", seed,
 						w.minutes, reasonTexts[got.reason], below, little)
 				}
 				if got.reason != fallsBack {

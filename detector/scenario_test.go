@@ -77,7 +77,7 @@ func TestKnownFaults(t *testing.T) {
 	tests := map[string]struct {
 		shape    func(time.Duration) float64
 		sigma    float64
-		min, max int // of 20 runs of 8 h that reach LEAKING
+		min, max int // how many of 20 runs of 8 h reach LEAKING
 	}{
 		"warm-up is reported": {warmUp(200, 10*minute), 5, 20, 20},
 		"step of 80 MB is not reported": {
@@ -126,7 +126,7 @@ func TestEvenChances(t *testing.T) {
 			}
 		}
 		if got := float64(hit) / runs; math.Abs(got-0.5) > 0.15 {
-			t.Errorf("n %d: found in a share of %.2f, want about half", n, got)
+			t.Errorf("n %d: found in a fraction %.2f of the runs, want 0.35 to 0.65", n, got)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestSlowestLeaks(t *testing.T) {
 	}
 	for _, tt := range []struct{ sigma, hours, rate float64 }{{5, 1, 71}, {5, 8, 24}, {20, 1, 203}, {20, 8, 61}} {
 		s := simulation{length: time.Duration(tt.hours * float64(time.Hour)), sigma: tt.sigma}
-		s.change = func(a *articleRules) { a.spikeMin = 1 << 40 } // so that spikes do not help
+		s.change = func(a *articleRules) { a.spikeMin = 1 << 40 } // disables spikes
 		all, half := found(s, tt.rate), found(s, tt.rate/2)
 		if all < 92 || half > 85 {
 			t.Errorf("sigma %v, %v h: %v MB/h found in %d %% of the runs, half that rate in %d %%", tt.sigma, tt.hours,
@@ -221,7 +221,7 @@ func TestRecordedRuns(t *testing.T) {
 	// One of the runs rises by 24 MB in 21 minutes once in eleven hours.
 	servers := leaks("system_server_pss_kb")
 	if servers > 1 {
-		t.Errorf("leak of system_server found in %d runs", servers)
+		t.Errorf("leak of system_server found in %d runs, want at most 1", servers)
 	}
 	apps := leaks("app_pss_kb")
 	if apps < len(files)/5 || apps > len(files)*9/10 {
@@ -289,7 +289,7 @@ func TestGPUPath(t *testing.T) {
 		}
 		_, steps = noise.run()
 		if at, kind, ok := leakAt(steps); ok {
-			t.Errorf("seed %d: %v at %v on noise", seed, kind, at)
+			t.Errorf("seed %d: found %v at %v in mere noise", seed, kind, at)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func TestFirstBreakdownIsNotAJump(t *testing.T) {
 	p = play(nil).suspicious()
 	p.breakdown(300)
 	if p.sample(); articleOf(p.d).grown() > 10*MB {
-		t.Errorf("grown by %s, want at most 10 MB", mbText(articleOf(p.d).grown()))
+		t.Errorf("grew by %s, want at most 10 MB", mbText(articleOf(p.d).grown()))
 	}
 }
 

@@ -155,7 +155,7 @@ func TestKinds(t *testing.T) {
 		"code":            {map[Dimension]float64{Code: 60}, Unknown, "Code 100 %"},
 		"private other":   {map[Dimension]float64{PrivateOther: 60}, Unknown, "Private Other 100 %"},
 		"java and native": {map[Dimension]float64{JavaHeap: 40, NativeHeap: 40}, Unknown, "several grow at once"},
-		"java half of three": {
+		"three grow, java is half": {
 			map[Dimension]float64{JavaHeap: 40, NativeHeap: 20, Graphics: 20}, Unknown, "several grow at once",
 		},
 		"mostly java": {map[Dimension]float64{JavaHeap: 60, NativeHeap: 15}, Java, "Java Heap 8"},
@@ -238,7 +238,7 @@ func TestGraphicsNeedCertainty(t *testing.T) {
 		},
 		"java, not certain": {func(s *shares) { s.certainty, s.list[0].Dimension = 0.6, JavaHeap }, Java},
 		"native":            {func(s *shares) { s.list[0].Dimension = NativeHeap }, Native},
-		"java, hardly more than half": {
+		"java, slightly more than half": {
 			func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.59 }, Unknown,
 		},
 		"java, just enough": {func(s *shares) { s.list[0].Dimension, s.list[0].Share = JavaHeap, 0.61 }, Java},

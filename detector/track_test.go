@@ -524,7 +524,7 @@ func TestTrackMemory(t *testing.T) {
 		p.add(float64(300+i%50) * MB)
 		p.close()
 		if n := cap(p.total().bins); n > 2*maxBins {
-			t.Fatalf("room for %d floors after %d slots", n, i)
+			t.Fatalf("capacity for %d floors after %d slots, want at most %d", n, i, 2*maxBins)
 		}
 	}
 	const most = 8 << 10

@@ -314,7 +314,7 @@ func TestJUnitFile(t *testing.T) {
 	}
 	readSuites(t, text)
 	if err := WriteJUnitFile(filepath.Join(dir, "none"), record.Run{}); err == nil {
-		t.Error("a missing directory causes no error")
+		t.Error("no error for a missing directory")
 	}
 }
 

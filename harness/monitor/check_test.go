@@ -298,7 +298,7 @@ func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 		on(t, p, "am start -n com.shop/.MainActivity")
 		w, _ := started(t, response.Options{}, p)
 		checked(t, w, CheckOptions{Name: "first"}, func() {})
-		on(t, p, "am start -n com.shop/.LeakyActivity") // as in a BeforeEach that opens and closes
+		on(t, p, "am start -n com.shop/.LeakyActivity") // as in a BeforeEach that opens and closes the screen
 		on(t, p, "input keyevent BACK")
 		const want = "had 1 Activity without a window before the body, and no heap dump could show whether they " +
 			"leak: com.shop is not debuggable"

@@ -169,12 +169,12 @@ var claims = []claim{
 		article: expected{gate: "leak", leaking: between(20, 40)}, robust: never("pass settled"),
 	},
 	{
-		scenario: "8.1 load peaks: 150 MB for 1 min, once in 10 min", says: "no alarm",
+		scenario: "8.1 load peaks: 150 MB for 1 min, once every 10 min", says: "no alarm",
 		length: 8 * hour, models: []androidsim.Model{androidsim.Peaks(150, time.Minute, 10*time.Minute)},
 		article: never("pass settled"), robust: expected{gate: "pass settled", jump: perhapsJumps},
 	},
 	{
-		scenario: "8.1 load peaks: 250 MB for 2 min, once in 30 min", says: "no alarm",
+		scenario: "8.1 load peaks: 250 MB for 2 min, once every 30 min", says: "no alarm",
 		length: 8 * hour, models: []androidsim.Model{androidsim.Peaks(250, 2*time.Minute, 30*time.Minute)},
 		article: expected{gate: "leak", leaking: between(0, 60), kind: "unknown"},
 		robust:  expected{gate: "pass settled", jump: perhapsJumps},

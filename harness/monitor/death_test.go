@@ -382,13 +382,13 @@ func TestDeathsEveryFewSeconds(t *testing.T) {
 				last := 0.0
 				for _, e := range events {
 					if e.EndedUp == nil || *e.EndedUp <= last || *e.EndedUp > e.Up {
-						t.Errorf("ended at %v, read at %v", e.EndedUp, e.Up)
+						t.Errorf("the time of death is missing or not between %v s and %v s", last, e.Up)
 						continue
 					}
 					last = *e.EndedUp
 				}
 				if e := events[len(events)-1]; e.T < 297 {
-					t.Errorf("the last death is at %v s", e.T)
+					t.Errorf("the last death is at %v s, want at least 297 s", e.T)
 				}
 			})
 		})
@@ -418,7 +418,7 @@ func TestMonkeyFaults(t *testing.T) {
 		got = append(got, fmt.Sprint(e.Process, " ", e.PID, " ", e.Reason, " ", e.Text))
 	}
 	if !slices.Equal(got, want) || passed < 4 {
-		t.Errorf("got %q, with %d other lines", got, passed)
+		t.Errorf("got %q and %d other lines, want %q and at least 4", got, passed, want)
 	}
 }
 

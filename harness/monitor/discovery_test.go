@@ -87,7 +87,7 @@ func TestFirstSampleWithManyPackages(t *testing.T) {
 				sources[capture.Source(x.Source)]++
 			}
 			if n := sources[capture.RunAs]; n < 200 || n+sources[capture.Status] != maxSubjects {
-				t.Errorf("su prompt %v: processes per source: %v", asks, sources)
+				t.Errorf("su prompt %v: got processes per source %v, want at least 200 read with run-as", asks, sources)
 			}
 			if len(r.eventsOf("error", "")) != 1 ||
 				!strings.Contains(r.eventsOf("error", "")[0].Text, "more than 500 processes") {
@@ -251,12 +251,12 @@ func TestRunDirectoryMoved(t *testing.T) {
 				t.Errorf("%s: stopped %s, exit %d: %v", name, r.Stopped, r.ExitCode, err)
 			}
 			if took := time.Since(began); took > 31*time.Minute {
-				t.Errorf("%s: the run continued for %v", name, took)
+				t.Errorf("%s: the run continued for %v, want at most 31 min", name, took)
 			}
 			entries, err := os.ReadDir(o.Dir)
 			if name == "replaced" && (err != nil || len(entries) != 1) || name != "replaced" &&
 				!errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s: entries at the old path: %v, %v", name, entries, err)
+				t.Errorf("%s: unexpected entries at the old path: %v, %v", name, entries, err)
 			}
 			if name != "moved" {
 				return

@@ -46,7 +46,7 @@ func TestRunOnFillingDisk(t *testing.T) {
 		began := time.Now()
 		run, err := Run(t.Context(), o)
 		if took := time.Since(began); took > time.Hour {
-			t.Errorf("the run continued for %v", took)
+			t.Errorf("the run continued for %v, want at most 1 h", took)
 		}
 		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 {
 			t.Errorf("message %q", err)
@@ -96,7 +96,7 @@ func TestRunOnFullDisk(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		if left, err := os.ReadDir(o.Dir); err != nil || len(left) > 0 {
-			t.Errorf("a run that did not start left files: %v, %v", left, err)
+			t.Errorf("files remain after a run that did not start: %v, %v", left, err)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 			leaky("com.shop", androidsim.Java, 1200), 45 * time.Minute, 2 * time.Hour, nil, 45 * minute, 45 * minute,
 			"leak", 1, "duration", false, [2]int{},
 		},
-		"a slower leak is decided during the extension": {
+		"slower leak proved during the extension": {
 			leaky("com.shop", androidsim.Java, 150), 35 * time.Minute, 8 * time.Hour, nil, 40 * minute, 120 * minute,
 			"leak", 1, "duration", true, [2]int{},
 		},

@@ -192,7 +192,7 @@ func TestCountsResumeAfterBurst(t *testing.T) {
 			at[e.Mark] = true
 		}
 		if at["loop 5"] || !at["loop 6"] || !at["loop 9"] {
-			t.Errorf("objects were counted at %v", at)
+			t.Errorf("objects were counted at marks %v, want loops 6 and 9 without loop 5", at)
 		}
 	})
 }
@@ -256,15 +256,15 @@ func TestPace(t *testing.T) {
 			return time.Since(began)
 		}
 		if took := write(paceBurst); took > 0 {
-			t.Errorf("a burst took %v", took)
+			t.Errorf("a burst took %v, want 0", took)
 		}
 		if took := write(10 * paceRate); took < 9*time.Second || took > 11*time.Second {
-			t.Errorf("output of ten seconds took %v", took)
+			t.Errorf("output of ten seconds took %v, want about 10 s", took)
 		}
 		time.Sleep(time.Hour)
 		began = time.Now()
 		if took := write(paceBurst); took > 0 {
-			t.Errorf("a burst after an hour took %v", took)
+			t.Errorf("a burst after an hour took %v, want 0", took)
 		}
 	})
 }

@@ -133,7 +133,7 @@ func TestCollectAtMarks(t *testing.T) {
 				forced, refused := len(r.eventsOf("collected", "com.shop")),
 					len(r.eventsOf("not_collected", "com.shop"))
 				if forced != c.forced || refused != c.refused {
-					t.Errorf("got %d collections and %d refusals", forced, refused)
+					t.Errorf("got %d collections and %d refusals, want %d and %d", forced, refused, c.forced, c.refused)
 				}
 				for process, pid := range pids {
 					if p.PID(process) != pid {
@@ -181,7 +181,7 @@ func TestCollectRules(t *testing.T) {
 		}
 	}
 	if n != maxLoopFamilies {
-		t.Errorf("got %d marks outside a loop", n)
+		t.Errorf("got %d marks outside a loop, want %d", n, maxLoopFamilies)
 	}
 	load := openAndClose(1, time.Minute)
 	for _, c := range []struct {

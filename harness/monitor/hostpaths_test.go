@@ -76,7 +76,7 @@ func TestResponsesRedactHostPaths(t *testing.T) {
 						t.Fatal(err)
 					}
 					if n := bytes.Count(text, []byte(filepath.Dir(o.Dir))); n > 0 {
-						t.Errorf("%s contains the path %d times", name, n)
+						t.Errorf("%s contains the host path %d times, want none", name, n)
 					}
 					if !bytes.Contains(text, []byte(c.says)) {
 						t.Errorf("%s does not contain %q", name, c.says)

@@ -318,6 +318,6 @@ func TestRestarted(t *testing.T) {
 		}
 	}
 	if testsFailed(instrument.Totals{Seen: 1, Code: new(-1)}, nil) != "" {
-		t.Error("a successful run counts as failed")
+		t.Error("a successful run is reported as failed")
 	}
 }

@@ -122,7 +122,7 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 				}
 				if last := r.samplesOf("com.shop", false); c.stopped == record.StoppedDuration && c.away == 2*minute &&
 					last[len(last)-1].T < c.to-70 {
-					t.Errorf("the last sample is at %g s", last[len(last)-1].T)
+					t.Errorf("the last sample is at %g s, want at least %g s", last[len(last)-1].T, c.to-70)
 				}
 			})
 		})

@@ -71,7 +71,7 @@ func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 				x := r.process(t, "S1", "com.shop")
 				told := r.eventsOf("limit", "com.shop")
 				if len(x.Limits) == 0 || len(x.Limits) > 4 || len(told) != len(x.Limits) {
-					t.Fatalf("%d warnings recorded, in run.json %+v", len(told), x.Limits)
+					t.Fatalf("got %d warnings in the events, but %+v in run.json", len(told), x.Limits)
 				}
 				for i, w := range x.Limits {
 					if w.Resource != resource || w.Used >= w.Limit || told[i].T != w.T || told[i].Text != w.Text ||
@@ -167,7 +167,7 @@ func TestHeadroomOfANewLife(t *testing.T) {
 				}
 				for _, w := range x.Limits {
 					if w.T > 40*60 {
-						t.Errorf("the warning about the new life is based on the use by the old one: %+v", w)
+						t.Errorf("the warning about the new life is based on the usage of the old one: %+v", w)
 					}
 				}
 				if s := standing(t, x, "file_descriptors"); s.Warned || s.TimeLeft != nil || s.Used < 200 ||
@@ -236,7 +236,7 @@ func TestMemoryLimiterKillsALeak(t *testing.T) {
 				}
 				if len(x.Limits) == 0 || x.Limits[0].Resource != "anonymous_memory" || x.Limits[0].Limit != 512<<20 ||
 					x.Limits[0].Assumed || x.Limits[0].T > x.Deaths[0].T-10*60 || x.Limits[0].TimeLeft == nil {
-					t.Fatalf("%+v; the death is at %v s", x.Limits, x.Deaths[0].T)
+					t.Fatalf("got warnings %+v for a death at %v s", x.Limits, x.Deaths[0].T)
 				}
 				if in := x.Limits[0].T + *x.Limits[0].TimeLeft; in < 0.75*x.Deaths[0].T || in > 1.25*x.Deaths[0].T {
 					t.Errorf("the warning predicts the limit at %v s, but the process dies at %v s", in, x.Deaths[0].T)
@@ -257,9 +257,11 @@ func TestAssumedMemoryLimit(t *testing.T) {
 		assumed bool
 		has     bool
 	}{
-		"the device does not report it": {37, &androidsim.MemoryLimiter{Visible: 9000, Silent: true}, true, true},
-		"the device has none":           {37, nil, false, false},
-		"Android 16":                    {36, &androidsim.MemoryLimiter{Visible: 400}, false, false},
+		"limit that the device does not report": {
+			37, &androidsim.MemoryLimiter{Visible: 9000, Silent: true}, true, true,
+		},
+		"device without a limit": {37, nil, false, false},
+		"Android 16":             {36, &androidsim.MemoryLimiter{Visible: 400}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

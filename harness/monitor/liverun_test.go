@@ -90,7 +90,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("builds %+v of %+v", b, run.Devices[0])
 		}
 		if !reflect.DeepEqual(run.Windows, closed) {
-			t.Errorf("windows in run.json: %+v", run.Windows)
+			t.Errorf("got windows %+v in run.json, want %+v", run.Windows, closed)
 		}
 		again, warnings, err := ledger.Rebuild(o.Dir)
 		if err != nil || len(warnings) > 0 || !reflect.DeepEqual(again.Windows, closed) ||
@@ -125,7 +125,7 @@ func checkOver(t *testing.T, w *LiveRun) {
 	_, objectsErr := w.Objects(t.Context(), "", "com.shop")
 	for _, err := range []error{windowErr, markErr, diagnoseErr, objectsErr} {
 		if !errors.Is(err, errRunEnded) {
-			t.Errorf("call after the end: %v", err)
+			t.Errorf("call after the end: got error %v, want %v", err, errRunEnded)
 		}
 	}
 	first, err := w.Stop("again")

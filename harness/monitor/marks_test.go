@@ -326,8 +326,8 @@ func checkOrder(t *testing.T, r result, loops int) {
 		for i, e := range done {
 			if d := e.Diagnosis; d.Mark != marks[i].Text || !d.Settled || e.T < marks[i].T+quietTime.Seconds() ||
 				i+1 < loops && e.T > marks[i+1].T {
-				t.Errorf("%s: dump for mark %q, settled %v, at %v; got mark %q at %v", process, d.Mark, d.Settled, e.T,
-					marks[i].Text, marks[i].T)
+				t.Errorf("%s: got a dump for mark %q (settled: %v) at %v s, want one for mark %q at %v s", process,
+					d.Mark, d.Settled, e.T, marks[i].Text, marks[i].T)
 			}
 		}
 	}
@@ -461,7 +461,7 @@ func TestMarkWaitEnds(t *testing.T) {
 					t.Errorf("%q, %v", a.missing, a.err)
 				}
 				if asked := o.Respond != nil && o.Respond.Dump == response.AtMarks; none && !asked {
-					t.Errorf("%v, although the run does not dump at marks", a.err)
+					t.Errorf("got error %v, although the run does not dump at marks", a.err)
 				}
 			})
 		})

@@ -115,7 +115,8 @@ func TestMarkOfAppJustStarted(t *testing.T) {
 						}
 					}
 					if !slices.Equal(at, []string{"loop 1", "loop 2", "loop 3", "loop 4"}) || len(lives) != c.lives {
-						t.Errorf("%s: got dumps at %q of %d lives", process, at, len(lives))
+						t.Errorf("%s: got dumps at marks %q of %d lives, want loops 1 to 4 of %d lives", process, at,
+							len(lives), c.lives)
 					}
 				}
 				rebuilt(t, o.Dir, r.Run)
@@ -144,7 +145,8 @@ func TestQuietTimeOfAppFoundLate(t *testing.T) {
 		})
 		missing, err := w.Mark(t.Context(), "loop 1")
 		if lasted := dumped.Sub(came); err != nil || len(missing) > 0 || came.IsZero() || lasted < quietTime {
-			t.Errorf("dumped %v after the start, %q, %v", lasted, missing, err)
+			t.Errorf("dumped %v after the process started, want at least %v; missing %q, error %v", lasted, quietTime,
+				missing, err)
 		}
 		if run, err := w.Stop("done"); err != nil || len(run.MissingEvidence) > 0 {
 			t.Errorf("%+v, %v", run.MissingEvidence, err)

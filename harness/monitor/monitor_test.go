@@ -261,7 +261,7 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 		}
 		p := phone("S1", rooted(), specs...)
 		o := options(t, p)
-		o.Duration = 10*time.Minute + 10*time.Second // not while a request is in flight
+		o.Duration = 10*time.Minute + 10*time.Second // ends while no request is in flight
 		r := perform(t, t.Context(), o)
 		if len(r.Processes) != 50 {
 			t.Fatalf("%d processes", len(r.Processes))
@@ -277,7 +277,8 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 		}
 		// There is one more round at the end, which finds deaths.
 		if n := p.commands("exec grep"); n < 20 || n > 43 || n != len(times)+1 {
-			t.Errorf("got %d fast round trips in 10 min, with samples at %d times", n, len(times))
+			t.Errorf("got %d fast round trips in 10 min, want 20 to 43 and one more than the %d times with samples", n,
+				len(times))
 		}
 		if n := p.commands("meminfo"); n < 19 || n > 21 {
 			t.Errorf("got %d meminfo dumps in 10 min, want 19 to 21", n)
@@ -336,7 +337,7 @@ func TestRunRestartIsANewSeries(t *testing.T) {
 		if x.Restarts != 1 || len(r.eventsOf("gone", "com.shop")) != 1 || len(r.eventsOf("restart", "com.shop")) != 1 {
 			t.Errorf("%d restarts, events %+v", x.Restarts, r.events)
 		}
-		for _, e := range r.eventsOf("gone", "com.shop") { // the event contains the process
+		for _, e := range r.eventsOf("gone", "com.shop") { // its text is the PID
 			if want := fmt.Sprintf("pid %d", e.PID); e.Text != want {
 				t.Errorf("gone: %q, want %q", e.Text, want)
 			}
@@ -585,7 +586,7 @@ func TestRunDeviceLost(t *testing.T) {
 			last[s.Device] = s.T
 		}
 		if last["S1"] < 500 || last["S2"] < 1700 {
-			t.Errorf("times of the last samples: %v", last)
+			t.Errorf("got the last samples at %v s, want at least 500 s on S1 and 1700 s on S2", last)
 		}
 	})
 }

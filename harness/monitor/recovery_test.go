@@ -385,7 +385,7 @@ func TestMeterSubtractsIdleLoad(t *testing.T) {
 		t.Errorf("all %v, cost %v", *all, *cost)
 	}
 	if m.recent < 5900*time.Millisecond || m.recent > 6300*time.Millisecond {
-		t.Errorf("a dump takes %v of CPU time", m.recent)
+		t.Errorf("a dump takes %v of CPU time, want 5.9 to 6.3 s", m.recent)
 	}
 }
 
@@ -395,7 +395,7 @@ func TestMeterAcrossLives(t *testing.T) {
 	m.read(2*time.Minute, known.OfDuration(90*time.Second))
 	m.read(3*time.Minute, known.OfDuration(100*time.Millisecond)) // restarted
 	m.read(4*time.Minute, known.OfDuration(30100*time.Millisecond))
-	m.read(10*time.Second, known.OfDuration(50*time.Second)) // its clock restarted too
+	m.read(10*time.Second, known.OfDuration(50*time.Second)) // the device's clock restarted too
 	m.read(20*time.Second, known.Duration{})
 	if all, cost := m.share(); *all != 50 || cost != nil {
 		t.Errorf("%v %v", *all, cost)
@@ -408,7 +408,7 @@ type unresponsive struct {
 	*simulated
 	mu     sync.Mutex
 	silent bool
-	wanted int // resets until it responds
+	wanted int // number of resets until the device responds
 	resets []time.Time
 }
 
@@ -472,7 +472,7 @@ func TestRunReconnectsUnresponsiveDevice(t *testing.T) {
 					}
 				}
 				if last := r.samplesOf("com.shop", false); last[len(last)-1].T < 2340 {
-					t.Errorf("the last sample is at %v s", last[len(last)-1].T)
+					t.Errorf("the last sample is at %v s, want at least 2340 s", last[len(last)-1].T)
 				}
 			})
 		})

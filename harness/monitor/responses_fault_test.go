@@ -84,7 +84,7 @@ func (f faulty) run(t *testing.T) (result, *cabled, []string) {
 	o.Observer, o.Duration, o.DeviceTimeout = w, f.duration, f.deviceTimeout
 	r := respond(t, ctx, o)
 	if f.n > 0 && len(w.seen) < f.n {
-		t.Fatalf("got no request %d, only %q", f.n, w.seen)
+		t.Fatalf("got only the requests %q, want at least %d", w.seen, f.n)
 	}
 	return r, p, w.seen
 }
@@ -167,7 +167,8 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	}
 	leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 	if len(told) == 0 || len(told) > maxAttempts || len(leaks) != len(told) {
-		t.Fatalf("%d diagnoses recorded, %d in run.json", len(told), len(leaks))
+		t.Fatalf("got %d diagnoses in the events and %d in run.json, want the same number, 1 to %d", len(told),
+			len(leaks), maxAttempts)
 	}
 	for i, e := range told {
 		last := i == len(told)-1
@@ -346,7 +347,7 @@ func TestResponseToFaultsOfPhone(t *testing.T) {
 				}
 				if !slices.ContainsFunc(leaks[0].Summary,
 					func(line string) bool { return strings.HasPrefix(line, c.step+" "+c.ending) }) {
-					t.Errorf("the summary does not report it: %q", leaks[0].Summary)
+					t.Errorf("got summary %q, want a line that begins with %q", leaks[0].Summary, c.step+" "+c.ending)
 				}
 				if left := leftOn(t, p); len(left) > 0 {
 					t.Errorf("files remain on the phone: %v", left)
@@ -398,7 +399,7 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 				a, b := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300))),
 					cable(phone("S2", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
 				o := responding(t, response.Options{Keep: keep, Memory: func() int64 {
-					time.Sleep(time.Minute) // the other phone's dump waits for this one
+					time.Sleep(time.Minute) // meanwhile the dump of the other phone waits
 					from = time.Now()
 					stop()
 					return 0
@@ -733,7 +734,8 @@ func TestResponseAtEndOfDisconnectedPhone(t *testing.T) {
 				r := respond(t, t.Context(), o)
 				if took := time.Since(began); took > 6*time.Minute || len(r.Diagnoses) != c.dumps ||
 					r.Stopped != record.StoppedDuration {
-					t.Errorf("got %d dumps, and the run ended after %v", len(r.Diagnoses), took)
+					t.Errorf("got %d dumps in a run of %v, want %d dumps in at most 6 min", len(r.Diagnoses), took,
+						c.dumps)
 				}
 				told := slices.ContainsFunc(r.events, func(e record.Event) bool {
 					return strings.Contains(e.Text, "skipping 2 diagnoses")
@@ -767,8 +769,8 @@ func TestResponseRebuildOfEveryPrefix(t *testing.T) {
 			run, warnings, err := rebuildOf(t, strings.Join(lines[:n+1], ""))
 			if err != nil || len(warnings) > 0 || len(run.Diagnoses) < diagnoses ||
 				len(run.Diagnoses) > len(whole.Diagnoses) {
-				t.Fatalf("first %d lines: got %d diagnoses, previously %d, %v %v", n, len(run.Diagnoses), diagnoses,
-					warnings, err)
+				t.Fatalf("first %d lines: got %d diagnoses, warnings %v, error %v; shorter record: %d diagnoses", n,
+					len(run.Diagnoses), warnings, err, diagnoses)
 			}
 			diagnoses = len(run.Diagnoses)
 			for i, d := range run.Diagnoses {
@@ -808,7 +810,7 @@ func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 			}
 		}
 		if x := r.process(t, "S1", "com.shop"); x.Paused < 30 || x.Missing > 0 {
-			t.Errorf("paused for %v s, absent for %v s", x.Paused, x.Missing)
+			t.Errorf("paused for %v s, want at least 30 s; absent for %v s, want 0 s", x.Paused, x.Missing)
 		}
 		checkSwept(t, replugged(p))
 	})

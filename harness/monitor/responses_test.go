@@ -269,8 +269,8 @@ func checkWhole(t *testing.T, path, keep string) {
 	if _, err := hprof.Strip(t.Context(), io.Discard, f, f.Size()); err != nil {
 		t.Errorf("%s is not complete: %v", path, err)
 	}
-	if has(t, io.NewSectionReader(f, 0, f.Size()), secret) != (keep == string(response.Raw)) {
-		t.Errorf("%s, kept in form %s: wrong result of the search for the typed text", path, keep)
+	if got := has(t, io.NewSectionReader(f, 0, f.Size()), secret); got != (keep == string(response.Raw)) {
+		t.Errorf("%s, kept as %s: contains the typed text: got %v, want %v", path, keep, got, !got)
 	}
 }
 
@@ -389,7 +389,7 @@ func TestResponseToEachKind(t *testing.T) {
 		checkSnapshots(t, r.diagnosesOf("com.shop:push", ""), 0, 0)
 		if left, err := filepath.Glob(filepath.Join(o.Dir, response.Artifacts, "*push*", "*")); err != nil ||
 			len(left) != 2 {
-			t.Errorf("want two folders of the healthy process, got %v %v", left, err)
+			t.Errorf("got folders %v and error %v for the healthy process, want two folders", left, err)
 		}
 		for _, e := range r.events {
 			switch e.Event {
@@ -440,7 +440,8 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 	kind := recipe + "_leak"
 	leaks := r.diagnosesOf(process, record.TriggerLeak)
 	if len(leaks) != 2 {
-		t.Fatalf("%s: got %d diagnoses in an hour, want one, and another after the cooldown", process, len(leaks))
+		t.Fatalf("%s: got %d diagnoses in an hour, want 2: the first one and another after the cooldown", process,
+			len(leaks))
 	}
 	d := leaks[0]
 	if d.Recipe != recipe || d.Kind.String() != kind || steps(d) != files || d.Outcome != record.DiagnosisComplete ||
@@ -735,7 +736,7 @@ func TestResponseOnTwoPhones(t *testing.T) {
 		a.slow, b.slow = 30*time.Second, 30*time.Second
 		o := responding(t, response.Options{Memory: func() int64 {
 			from := time.Now()
-			time.Sleep(3 * time.Minute) // in the bubble's time
+			time.Sleep(3 * time.Minute) // advances only the fake clock
 			analyses.add(stretch{"analysis", from, time.Now()})
 			return 0
 		}}, a, b)
@@ -880,7 +881,7 @@ func TestResponseAtMarks(t *testing.T) {
 		// The foreground Activity of a healthy process does not change.
 		for _, d := range r.diagnosesOf("com.shop:push", record.TriggerMarks) {
 			if len(d.Findings) > 0 {
-				t.Errorf("findings about the healthy process: %+v", d.Findings)
+				t.Errorf("unexpected findings for the healthy process: %+v", d.Findings)
 			}
 		}
 		if n := len(r.eventsOf("error", "")); n > 0 {

@@ -126,7 +126,7 @@ func TestRotationProperties(t *testing.T) {
 				continue
 			}
 			if !there[got] {
-				t.Fatalf("seed %d, %v: turn of %v, which does not exist", seed, now, got)
+				t.Fatalf("seed %d, %v: got a turn for process %v, which does not exist", seed, now, got)
 			}
 			if slot := int64(now / r.Slot()); slot <= lastSlot {
 				t.Fatalf("seed %d, %v: two turns in slot %d", seed, now, slot)

@@ -114,7 +114,7 @@ func children(t *testing.T) int {
 	for _, path := range lists {
 		pids, err := os.ReadFile(path)
 		if err != nil {
-			continue // a thread that has ended
+			continue // the thread has ended
 		}
 		n += len(strings.Fields(string(pids)))
 	}

@@ -94,7 +94,7 @@ type memoryServer struct {
 	wire  func(net.Conn) net.Conn
 
 	mu  sync.Mutex
-	now *adbd.Server // nil while it is down
+	now *adbd.Server // nil while the server is down
 }
 
 func (s *memoryServer) start() {
@@ -320,7 +320,7 @@ func checkEachFault(t *testing.T, r result, benches []*bench, stalled time.Durat
 		healthy := slices.ContainsFunc(benches,
 			func(b *bench) bool { return len(b.past) == 0 && b.device.Serial() == e.Device })
 		if healthy && stalled == 0 && (e.Event == "gap" || e.Event == "missed" || e.Event == "error") {
-			t.Errorf("a healthy phone is affected: %+v", e)
+			t.Errorf("unexpected event on a phone without faults: %+v", e)
 		}
 	}
 }
@@ -418,7 +418,7 @@ func (b *bench) misread(r result) bool {
 // distorts reports whether a value that was read at the given time may be wrong
 // without being marked as such.
 func (b *bench) distorts(at time.Time) bool {
-	const slack = 2 * time.Second // for requests in flight, and for the two clocks
+	const slack = 2 * time.Second // for requests in flight and for differences between the two clocks
 	return slices.ContainsFunc(b.past, func(x trouble) bool {
 		return x.effect == androidsim.Distorts && at.After(x.from.Add(-slack)) && at.Before(x.to.Add(slack))
 	})

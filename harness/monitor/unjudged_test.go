@@ -29,7 +29,7 @@ func TestUnjudgedRunIsNotGreen(t *testing.T) {
 		phones   [][]androidsim.ProcessSpec
 		duration time.Duration
 		exit     int
-		text     string // of the first unjudged process
+		text     string // reason of the first unjudged process
 	}{
 		"process killed every 6 s": {
 			[][]androidsim.ProcessSpec{{dying("com.shop", 6*time.Second, time.Second), healthy("com.shop:ui")}},
@@ -65,7 +65,7 @@ func TestUnjudgedRunIsNotGreen(t *testing.T) {
 		},
 	} {
 		if racing && c.duration == 2*time.Hour && c.exit != record.ExitClean {
-			continue // hours of restarts, too slow under the race detector
+			continue // hours of restarts are too slow under the race detector
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

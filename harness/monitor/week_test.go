@@ -158,7 +158,7 @@ type heapMeter struct{ daily []uint64 }
 func (h *heapMeter) day() {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // pools survive one collection
+	runtime.GC() // the contents of a sync.Pool survive one collection
 	runtime.ReadMemStats(&m)
 	h.daily = append(h.daily, m.HeapAlloc)
 }

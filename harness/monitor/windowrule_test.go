@@ -178,14 +178,14 @@ func TestFoundTestsAreBounded(t *testing.T) {
 		f.addLine("BEGIN x")
 	}
 	if len(f.open) != maxOpenTests {
-		t.Errorf("%d tests are open, want the maximum", len(f.open))
+		t.Errorf("got %d open tests, want %d", len(f.open), maxOpenTests)
 	}
 	for range 2 * maxOpenTests {
 		f.addLine("END x")
 	}
 	f.addLine("BEGIN y")
 	if len(f.open) != 1 || len(f.justEnded) != 0 {
-		t.Errorf("%d tests are open, %d have just ended", len(f.open), len(f.justEnded))
+		t.Errorf("got %d open tests and %d that have just ended, want 1 and none", len(f.open), len(f.justEnded))
 	}
 	if f.missing() != "" {
 		t.Error(f.missing())

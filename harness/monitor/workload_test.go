@@ -93,7 +93,7 @@ func TestHostCommandFails(t *testing.T) {
 		t.Errorf("%+v, %v", rec, err)
 	}
 	if _, err := (HostCommand{Args: []string{"/no/such/program"}}).Run(t.Context(), th.stage(t.TempDir())); err == nil {
-		t.Error("a missing program causes no error")
+		t.Error("running a missing program returns no error")
 	}
 }
 
@@ -120,7 +120,7 @@ func TestHostCommandLeavesNothingBehind(t *testing.T) {
 	}
 	cancel()
 	if err := <-done; err != nil {
-		t.Errorf("stopping the workload returns the error %v", err)
+		t.Errorf("stopped workload: got error %v, want none", err)
 	}
 	time.Sleep(150 * time.Millisecond)
 	if err := os.Remove(alive); err != nil {
@@ -215,7 +215,7 @@ func TestInboxTakesMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := SendMark(t.Context(), dir, "x", false); !errors.Is(err, errNoRun) {
-		t.Errorf("SendMark after the end of the run: %v", err)
+		t.Errorf("SendMark after the end of the run: got error %v, want %v", err, errNoRun)
 	}
 }
 

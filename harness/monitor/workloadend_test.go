@@ -28,9 +28,9 @@ func TestWorkloadEndsOnOneDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")))
 		o.Workload = DeviceCommand{Command: `if [ "$(getprop ro.serialno)" = S1 ]; then sleep 600; else sleep 2400; fi`}
-		r := perform(t, t.Context(), o) // rebuilds the record from its lines
+		r := perform(t, t.Context(), o) // perform also rebuilds the record from its lines
 		if got := [2]float64{idleSince(r.Devices[0]), idleSince(r.Devices[1])}; !about10s(got[0], 600) || got[1] != -1 {
-			t.Errorf("no workload since %v s", got)
+			t.Errorf("got no workload since %v s, want about 600 s on S1 and -1 on S2", got)
 		}
 	})
 }
@@ -43,8 +43,8 @@ func TestWorkloadsBesideARunEnd(t *testing.T) {
 		stress func(*testing.T, *LiveRun)
 		want   float64
 	}{
-		"none": {func(t *testing.T, w *LiveRun) { time.Sleep(30 * time.Minute) }, -1},
-		"two in sequence": {func(t *testing.T, w *LiveRun) {
+		"no workload": {func(t *testing.T, w *LiveRun) { time.Sleep(30 * time.Minute) }, -1},
+		"two workloads in sequence": {func(t *testing.T, w *LiveRun) {
 			for range 2 {
 				if _, err := w.RunWorkload(t.Context(), "", sleep("sleep 300")); err != nil {
 					t.Error(err)
@@ -52,19 +52,19 @@ func TestWorkloadsBesideARunEnd(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 			}
 		}, 1200},
-		"one that runs until the end": {func(t *testing.T, w *LiveRun) {
+		"workload that runs until the end": {func(t *testing.T, w *LiveRun) {
 			if _, err := w.RunWorkload(t.Context(), "", sleep("sleep 1800")); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(time.Minute)
 		}, -1},
-		"one that fails": {func(t *testing.T, w *LiveRun) {
+		"failing workload": {func(t *testing.T, w *LiveRun) {
 			if _, err := w.RunWorkload(t.Context(), "S1", sleep("sleep 300; exit 3")); err == nil {
 				t.Error("the failing workload returns no error")
 			}
 			time.Sleep(10 * time.Minute)
 		}, 300},
-		"two at the same time": {func(t *testing.T, w *LiveRun) {
+		"two workloads at the same time": {func(t *testing.T, w *LiveRun) {
 			done := make(chan error, 1)
 			go func() {
 				_, err := w.RunWorkload(t.Context(), "", sleep("sleep 900"))
@@ -98,7 +98,8 @@ func TestWorkloadsBesideARunEnd(t *testing.T) {
 				}
 				live, rebuilt := idleSince(run.Devices[0]), idleSince(again.Devices[0])
 				if live != rebuilt || c.want < 0 && live != -1 || c.want > 0 && !about10s(live, c.want) {
-					t.Errorf("no workload since %.0f s, rebuilt %.0f s, want %.0f s", live, rebuilt, c.want)
+					t.Errorf("got no workload since %.0f s, in the rebuilt record since %.0f s, want %.0f s", live,
+						rebuilt, c.want)
 				}
 			})
 		})

@@ -144,7 +144,7 @@ func checkSummary(t *testing.T, name string, m *androidtext.Meminfo, swapped boo
 		sum += n
 	}
 	if sum != s.Total {
-		t.Errorf("%s: the App Summary adds up to %d of %d", name, sum, s.Total)
+		t.Errorf("%s: the App Summary adds up to %d, want the total %d", name, sum, s.Total)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestShowmapIsRecorded(t *testing.T) {
 	ours := strings.Split(androidtext.Showmap(36, all, androidtext.ShowmapOptions{}), "\n")
 	real := strings.Split(want, "\n")
 	if len(ours) != len(real) {
-		t.Fatalf("%d lines, the recording has %d", len(ours), len(real))
+		t.Fatalf("got %d lines, but the recording has %d", len(ours), len(real))
 	}
 	for i := range real {
 		if ours[i] != real[i] && !strings.HasSuffix(real[i], " TOTAL") {

@@ -70,7 +70,7 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 			got, known := a.matches(line)
 			want := re.MatchString(line)
 			if known && got != want {
-				t.Fatalf("%q in %q: %v, package regexp says %v", pattern, line, got, want)
+				t.Fatalf("%q in %q: got %v, want %v as in package regexp", pattern, line, got, want)
 			}
 			if ascii := !strings.ContainsFunc(line, func(c rune) bool { return c > 127 }); ascii && !known {
 				t.Fatalf("%q in %q: the automaton does not know the result", pattern, line)
@@ -83,7 +83,8 @@ func TestAutomatonIsTheRegexp(t *testing.T) {
 		}
 	}
 	if made < len(patterns)*9/10 || found < 10000 || missed < 10000 {
-		t.Errorf("%d automatons for %d patterns, %d lines match, %d do not", made, len(patterns), found, missed)
+		t.Errorf("too few cases: %d automatons for %d patterns, %d matching lines, %d other lines", made,
+			len(patterns), found, missed)
 	}
 }
 

@@ -249,7 +249,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	if n := strings.Count(empty.markdown("a machine"), ": mvn is not installed\n"); n != len(empty.jobs) {
-		t.Errorf("%d of %d rows give the reason for their missing figures", n, len(empty.jobs))
+		t.Errorf("%d of %d rows state why their figures are missing, want all", n, len(empty.jobs))
 	}
 }
 
@@ -278,7 +278,7 @@ func TestFigures(t *testing.T) {
 		t.Errorf("%v %v %v %v %d", middle(all), middle(all[:3]), middle(all[:1]), fastest(all), largest(all))
 	}
 	if all[0].wall != 4 {
-		t.Error("middle or fastest sorted the figures in place")
+		t.Error("middle or fastest changed the order of the figures")
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0.000", 34_400_000: "0.034", 999e6: "0.999", 1e9: "1.00", 9_994e6: "9.99", 22_050e6: "22.1",

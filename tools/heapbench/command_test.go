@@ -25,7 +25,8 @@ func TestMeasure(t *testing.T) {
 		t.Skip("the memory of a process is unknown on this system")
 	}
 	if more := large.peak - small.peak; more < grownBytes*9/10 || more > 3*grownBytes {
-		t.Errorf("peak grew by %d bytes, from %d to %d", more, small.peak, large.peak)
+		t.Errorf("peak memory grew by %d bytes, from %d to %d, want an increase of about %d", more, small.peak,
+			large.peak, grownBytes)
 	}
 }
 
@@ -46,12 +47,12 @@ func TestMeasureFails(t *testing.T) {
 	}
 	if _, err := (command{argv: []string{filepath.Join(dir, "none")}, limit: time.Minute}).
 		measure(t.Context()); err == nil {
-		t.Error("a missing program was measured without an error")
+		t.Error("measuring a missing program returns no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := (command{argv: []string{actor(t, "nothing")}, limit: time.Minute}).measure(ctx); err == nil {
-		t.Error("an interrupted run was measured without an error")
+		t.Error("measuring an interrupted run returns no error")
 	}
 }
 

@@ -172,7 +172,7 @@ func TestSmoke(t *testing.T) {
 	large := made(t, dir, "0.35M")
 	if each := float64(large.Bytes) / float64(large.Objects); large.Objects < 350_000 || large.Objects > 380_000 ||
 		each < 48 || each > 60 {
-		t.Errorf("got %d objects of %.1f bytes", large.Objects, each)
+		t.Errorf("got %d objects of %.1f bytes, want about 365,000 of 48 to 60 bytes", large.Objects, each)
 	}
 	again(t, dir, exe)
 	remake(t, dir)
@@ -228,7 +228,7 @@ func remake(t *testing.T, dir string) {
 		t.Errorf("%d bytes before, %d after", before.Bytes, after.Bytes)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() != after.Bytes {
-		t.Errorf("size in the manifest: %d bytes, file: %v, %v", after.Bytes, info, err)
+		t.Errorf("the size in the manifest, %d bytes, is not that of the file: %v, %v", after.Bytes, info, err)
 	}
 }
 

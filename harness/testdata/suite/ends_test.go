@@ -109,7 +109,7 @@ var _ = inOrder("crashes", func() {
 	It("blocks", leaks.Check(), func() {
 		shell("am start -n com.cart/.StuckActivity")
 		shell("input tap 100 100")
-		time.Sleep(time.Second) // a minute of phone time
+		time.Sleep(time.Second) // a minute on the phone's clock
 	})
 	It("is clean at the end", leaks.Check(), func() { visit("CartActivity") })
 })

@@ -68,13 +68,13 @@ func TestThreadsByPlace(t *testing.T) {
 				want = c.old
 			}
 			if got := i.ThreadName(find(thread.Ref)); got != want {
-				t.Errorf("thread %q, of the main looper: %v, by Shark 2.14: %v: got name %q, want %q", c.name, c.place,
-					old, got, want)
+				t.Errorf("thread %q (of the main looper: %v; rules of Shark 2.14: %v): got name %q, want %q", c.name,
+					c.place, old, got, want)
 			}
 			said := i.Inspect(find(thread.Ref))
 			if got := len(said.NotLeaking) > 0; got != (want == "main") {
-				t.Errorf("thread %q, of the main looper: %v, by Shark 2.14: %v: got reasons %q", c.name, c.place, old,
-					said.NotLeaking)
+				t.Errorf("thread %q (of the main looper: %v; rules of Shark 2.14: %v): got reasons %q", c.name, c.place,
+					old, said.NotLeaking)
 			}
 		}
 	}

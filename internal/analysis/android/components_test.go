@@ -38,7 +38,7 @@ func TestActivities(t *testing.T) {
 	}
 	for _, c := range g.List {
 		if c.Object == ids.Of(shadow) && c.State != android.Alive {
-			t.Errorf("activity with its own field mDestroyed: %s", text(t, c))
+			t.Errorf("activity with its own field mDestroyed: got %s, want it alive", text(t, c))
 		}
 	}
 	// There are 3 views for each activity, one ViewRootImpl for each activity

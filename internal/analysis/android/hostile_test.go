@@ -380,7 +380,7 @@ func checkStrings(t *testing.T, dump []byte) {
 	t.Helper()
 	plain, err := hproftest.ReadGraph(dump)
 	if err != nil {
-		return // an instance that is too short
+		return // the dump has an instance that is too short
 	}
 	distinct, without := map[string]bool{}, int64(0)
 	for _, n := range plain.Nodes {

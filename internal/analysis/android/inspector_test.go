@@ -69,10 +69,10 @@ func (j judged) leaks(t *testing.T, name string, r any, now, old bool) {
 	t.Helper()
 	o := j.object(t, r)
 	if got := slices.Contains(leaking(t, j.now), o); got != now {
-		t.Errorf("%s leaks: %v", name, got)
+		t.Errorf("%s leaks: got %v, want %v", name, got, now)
 	}
 	if got := slices.Contains(leaking(t, j.old), o); got != old {
-		t.Errorf("%s leaks by the rules of Shark 2.14: %v", name, got)
+		t.Errorf("%s leaks by the rules of Shark 2.14: got %v, want %v", name, got, old)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestInspectorAndComponents(t *testing.T) {
 		}
 	}
 	if destroyed < 24 {
-		t.Errorf("only %d components are destroyed", destroyed)
+		t.Errorf("got %d destroyed components, want at least 24", destroyed)
 	}
 }
 
@@ -429,7 +429,7 @@ func TestInspectedBinders(t *testing.T) {
 	got = j.now.Inspect(j.object(t, known))
 	if len(got.NotLeaking) != 1 || !strings.HasPrefix(got.NotLeaking[0], "Sync$Stub is a binder stub, and ") ||
 		len(got.Labels) != 1 {
-		t.Errorf("binder held by native code: %+v", got)
+		t.Errorf("binder held by native code: got %+v, want one reason why it does not leak and one label", got)
 	}
 	if got := lineOfInspection(j.old.Inspect(j.object(t, known))); got != "" {
 		t.Errorf("by the rules of Shark 2.14: got %q, want none", got)

@@ -146,7 +146,7 @@ func checkKnown(t *testing.T, m *trace.Matcher) {
 		t.Errorf("%s: class %q, name %q", m, m.Class, m.Name)
 	}
 	if m.Ignored && len(m.Where) > 0 {
-		t.Errorf("%s: ignored only in some builds", m)
+		t.Errorf("matcher %s is ignored only in some builds, want all", m)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestStacks(t *testing.T) {
 		}
 	}
 	if len(want) != 7 || len(got) != len(want) {
-		t.Fatalf("got %d stacks, expected %d, want 7 each", len(got), len(want))
+		t.Fatalf("got %d stacks, but %d are listed here, want 7 each", len(got), len(want))
 	}
 	for text, n := range want {
 		if got[text] != n {

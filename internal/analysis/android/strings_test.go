@@ -192,7 +192,7 @@ func TestStringsBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.Warnings) == 0 {
-		t.Errorf("all strings were compared: %+v", got)
+		t.Errorf("no warning that only some strings were compared: %+v", got)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestStringsLayouts(t *testing.T) {
 						r.Length == int64(len(utf16.Encode([]rune(want))))
 				})
 				if k < 0 {
-					t.Errorf("form %+v sdk %d: %q not found: %s", form, sdk, want,
+					t.Errorf("form %+v, SDK %d: %q not found in %s", form, sdk, want,
 						text(t, s.Strings.Repeated[:min(10, len(s.Strings.Repeated))]))
 				}
 			}

@@ -56,7 +56,8 @@ func TestReads(t *testing.T) {
 		before := r.bytes.Load()
 		s := read(t, g, android.Options{})
 		if n := (r.bytes.Load() - before) << 20 / int64(len(c.dump)); n > c.most {
-			t.Errorf("%s: the dump was read %.1f times", name, float64(n)/(1<<20))
+			t.Errorf("%s: the dump was read %.1f times, want at most %.1f", name, float64(n)/(1<<20),
+				float64(c.most)/(1<<20))
 		}
 		if s.Strings.Compared != (name != "large") {
 			t.Errorf("%s: got compared %[3]v for %[2]d strings", name, s.Strings.Count, s.Strings.Compared)
@@ -166,7 +167,7 @@ func TestTruncated(t *testing.T) {
 		g.Close()
 	}
 	if loaded < 6 {
-		t.Errorf("only %d dumps could be loaded", loaded)
+		t.Errorf("only %d dumps could be loaded, want at least 6", loaded)
 	}
 }
 

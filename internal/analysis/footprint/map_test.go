@@ -253,7 +253,7 @@ func TestMapAttribution(t *testing.T) {
 	for round := range 2000 {
 		before, after := randomMappings(rng), randomMappings(rng)
 		a, b := flatMap(before), flatMap(after)
-		if round%10 == 0 { // most names are (others)
+		if round%10 == 0 { // groups most names under (others)
 			a.most, b.most = 3, 3
 			a, b = refillMap(a, before), refillMap(b, after)
 		}
@@ -345,7 +345,7 @@ func checkSums(t *testing.T, g MapGrowth) {
 		t.Errorf("total %+v grew %d shrank %d", g.Total, g.Grew, g.Shrank)
 	}
 	if share, ok := g.explained(len(g.Rows)); ok && share != 1 || ok != (g.Grew > 0) {
-		t.Errorf("all rows account for a share of %v (known: %t)", share, ok)
+		t.Errorf("all rows account for a fraction %v of the growth (known: %t), want 1", share, ok)
 	}
 }
 
@@ -424,7 +424,7 @@ func FuzzMappingName(f *testing.F) {
 			t.Errorf("%q becomes %q, then %q", raw, name, again)
 		}
 		if again := CompareMaps(NewMap(), mapOf(testMapping(name, 3, 4))).Rows[0]; again.Name != name {
-			t.Errorf("the simplified name %q becomes %q", name, again.Name)
+			t.Errorf("the simplified name %q becomes %q, want no change", name, again.Name)
 		}
 	})
 }

@@ -376,7 +376,8 @@ func FuzzCompareThreads(f *testing.F) {
 		for _, text := range texts {
 			if len(text) > 4*maxThreadName || !utf8.ValidString(text) ||
 				strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-				t.Errorf("%q and %q are shown as %q", one, two, text)
+				t.Errorf("%q and %q are shown as %q, want at most %d bytes of printable text", one, two, text,
+					4*maxThreadName)
 			}
 		}
 	})

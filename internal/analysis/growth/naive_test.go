@@ -270,7 +270,7 @@ func TestSeriesAgainstShark(t *testing.T) {
 		}
 	}
 	if found < int(seeds) || !testing.Short() && joined < int(seeds)/10 {
-		t.Errorf("only %d places, of which %d are twins", found, joined)
+		t.Errorf("got %d places and %d twins, want at least %d and %d", found, joined, seeds, seeds/10)
 	}
 }
 
@@ -385,7 +385,7 @@ func TestFirstWay(t *testing.T) {
 	for n, c := range tree.walk.counts {
 		if e := s.names.edgeList[tree.walk.edges[n]]; e.owner == "a.C1" && (c != 0) != (e.name == "f") ||
 			e.owner == "a.C1" && e.name == "f" && c != 2 {
-			t.Errorf("got %d objects by field %s", c, e.name)
+			t.Errorf("got %d objects through field %s, want 2 through f and none through other fields", c, e.name)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func grown(t testing.TB, loops, dumps int, build func(h *hproftest.Heap, dump in
 func placesOf(s *Series) []Place {
 	list, found := s.Places(1 << 30)
 	if len(list) != found {
-		panic(fmt.Sprint(found, " places, and a list of ", len(list)))
+		panic(fmt.Sprint("found ", found, " places, but listed ", len(list)))
 	}
 	return list
 }

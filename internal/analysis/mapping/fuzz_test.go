@@ -43,7 +43,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if m.Fit(words).Found > m.Classes || Obfuscated(words) != nil && len(words) < fewShort {
-			t.Error("found more classes than the mapping has, or short names among too few classes")
+			t.Error("Fit found more classes than the mapping has, or Obfuscated found short names among too few")
 		}
 	})
 }

@@ -14,8 +14,8 @@ import (
 // naive is a second reader of mappings, with regular expressions and maps.
 type naive struct {
 	classes map[string]string
-	fields  map[string]map[string]bool // class in the source to its name in the build
-	methods map[string][]string        // class and name in the build
+	fields  map[string]map[string]bool // keyed by class in the source and field in the build
+	methods map[string][]string        // keyed by class and method in the build
 	counts  [3]int
 }
 
@@ -267,7 +267,7 @@ func TestRoundTrip(t *testing.T) {
 		checkNaive(t, m, model.text.String())
 	}
 	if asked < 5000 {
-		t.Errorf("only %d frames were requested", asked)
+		t.Errorf("only %d frames were requested, want at least 5000", asked)
 	}
 }
 

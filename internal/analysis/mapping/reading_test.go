@@ -175,7 +175,7 @@ A -> a2:
 		}
 	}
 	if got := m.Field("a", "c"); got != "c" {
-		t.Errorf("by the obfuscated class name: got %s", got)
+		t.Errorf("field looked up by the obfuscated class name: got %s, want c", got)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestMemory(t *testing.T) {
 		before := live()
 		m := mustRead(t, c.text)
 		if share := float64(live()-before) / float64(len(c.text)); share > c.most {
-			t.Errorf("%s: %.2f bytes per byte of text", name, share)
+			t.Errorf("%s: %.2f bytes per byte of text, want at most %.1f", name, share, c.most)
 		} else {
 			t.Logf("%s: %.2f bytes per byte of text", name, share)
 		}
@@ -278,7 +278,7 @@ func TestAllocations(t *testing.T) {
 	}
 	few, many := count(1000), count(100_000)
 	if many > few+40 {
-		t.Errorf("%.0f allocations for 1000 lines, %.0f for 100,000", few, many)
+		t.Errorf("got %.0f allocations for 1000 lines and %.0f for 100,000, want at most 40 more", few, many)
 	}
 }
 

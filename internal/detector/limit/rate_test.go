@@ -56,7 +56,7 @@ func TestSenAgainstCounting(t *testing.T) {
 		}
 	}
 	if r := sen(make([]float64, 5), make([]float64, 5)); r != (Rate{}) {
-		t.Errorf("five points have a rate: %+v", r)
+		t.Errorf("got rate %+v from five points, want none", r)
 	}
 }
 

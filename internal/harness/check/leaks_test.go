@@ -32,7 +32,7 @@ func TestNewAgainstOracle(t *testing.T) {
 				}
 			}
 			if s.Dumped() != (dump > 0) {
-				t.Fatalf("seed %d: got Dumped %v before dump %d", seed, s.Dumped(), dump)
+				t.Fatalf("seed %d, before dump %d: got Dumped %v, want %v", seed, dump, s.Dumped(), dump > 0)
 			}
 			var want []string
 			left := slices.Clone(before)

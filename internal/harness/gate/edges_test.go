@@ -39,7 +39,7 @@ func TestVerdictHasText(t *testing.T) {
 		for _, head := range []Observation{few, observed(20, leak("k", "A", kB, 3, 6, 9))} {
 			c := judge(runs(3), head, func(in *Input) { in.RunExit, in.Rules = exit, nil })
 			if c.Text == "" {
-				t.Errorf("run exit code %d: verdict %s, exit code %d, without a sentence", exit, c.Verdict, c.ExitCode)
+				t.Errorf("run exit code %d: got verdict %s and exit code %d, but no text", exit, c.Verdict, c.ExitCode)
 			}
 		}
 	}

@@ -418,7 +418,7 @@ func TestVerdicts(t *testing.T) {
 		"accepted and expired": {
 			runs(3, list, bad), head, accept(expired), comparison.Fail, 1, "1 expired acceptance",
 		},
-		"accepted by another key": {runs(3, list), head, accept(accepted), comparison.Fail, 1, "1 new leak"},
+		"accepted under another key": {runs(3, list), head, accept(accepted), comparison.Fail, 1, "1 new leak"},
 		"obfuscated": {
 			runs(3, list),
 			func() Observation { o := observed(20, list, bad); o.Processes[0].Names = "obfuscated"; return o }(), nil,

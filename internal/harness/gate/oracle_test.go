@@ -55,7 +55,8 @@ func TestStatusOracle(t *testing.T) {
 		}
 	}
 	if intermittent < trials/100 {
-		t.Errorf("%d leaks that only some of the earlier runs contain are back", intermittent)
+		t.Errorf("got %d returning leaks that only some of the earlier runs contain, want at least %d", intermittent,
+			trials/100)
 	}
 	// Each status occurs often enough to matter.
 	for _, status := range []comparison.Status{
@@ -194,7 +195,7 @@ func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 		each = h.each[0] + 512<<10/(n+m)
 	}
 	p := leak(h.key, h.class, each, counts...)
-	p.KeyText = []string{h.key, h.class, "field"} // the key texts of two cases never differ in only one line
+	p.KeyText = []string{h.key, h.class, "field"} // no two cases differ in only one line of KeyText
 	if m > 0 {
 		p = and(p, h.other, each, others...)
 	}

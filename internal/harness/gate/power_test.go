@@ -77,7 +77,7 @@ func TestPower(t *testing.T) {
 		monkey      bool
 		head        appModel
 		base, dumps int
-		least, most int // bounds of the comparisons that fail
+		least, most int // bounds of the number of comparisons that fail
 		status      comparison.Status
 		key         string
 		longer      int
@@ -136,8 +136,8 @@ func TestPower(t *testing.T) {
 				}
 			}
 			if failed > c.most || found < c.least {
-				t.Errorf("%d of %d fail, want at most %d; %d found, want at least %d", failed, comparisons, c.most,
-					found, c.least)
+				t.Errorf("%d of %d comparisons fail, want at most %d; %d leaks found, want at least %d", failed,
+					comparisons, c.most, found, c.least)
 			}
 			t.Logf("%d of %d fail, %d found", failed, comparisons, found)
 		})

@@ -98,7 +98,7 @@ func FuzzReadLog(f *testing.F) {
 		}
 		again, _, err := dir.ReadLog(0)
 		if err != nil || len(again) != len(list) {
-			t.Fatalf("the second read returned %d entries, the first %d, %v", len(again), len(list), err)
+			t.Fatalf("second read: got %d entries and error %v, want %d entries", len(again), err, len(list))
 		}
 		for i := range list {
 			if !again[i].Time.Equal(list[i].Time) || again[i].Text != list[i].Text || again[i].Tag != list[i].Tag ||

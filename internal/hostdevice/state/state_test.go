@@ -12,7 +12,7 @@ func TestClock(t *testing.T) {
 	for _, scale := range []float64{0.5, 1, 20, 10000} {
 		c := Clock{Base: 1000 * time.Second, Scale: scale}
 		if got := c.At(c.Base); got != c.Base {
-			t.Errorf("scale %g: device time at the start is %v", scale, got)
+			t.Errorf("scale %g: device time at the start is %v, want %v", scale, got, c.Base)
 		}
 		span := 30 * time.Second
 		if got, want := c.At(c.Base+span)-c.Base, time.Duration(float64(span)*scale); got != want {

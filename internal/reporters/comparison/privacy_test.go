@@ -43,7 +43,7 @@ func TestNoSerialNumber(t *testing.T) {
 		}
 		numbered := strings.Contains(all, " #1") && strings.Contains(all, " #2")
 		if same := len(models) > 1 && models[0] == models[len(models)-1]; numbered != same {
-			t.Errorf("%q: device names have numbers: %t", models, numbered)
+			t.Errorf("%q: got numbered device names: %t, want %t", models, numbered, same)
 		}
 		if c.Leaks[0].Evidence != "seen on R58M0" {
 			t.Error("publishing modifies the comparison")

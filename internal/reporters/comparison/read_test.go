@@ -49,11 +49,11 @@ func TestRoundTrip(t *testing.T) {
 		first := read(t, written(t, c))
 		if s.name != "hostile" {
 			if want, got := string(written(t, c)), string(written(t, first)); want != got {
-				t.Errorf("%s: differs after reading", s.name)
+				t.Errorf("%s: the file changes when it is read and written again", s.name)
 			}
 		}
 		if again := read(t, written(t, first)); !reflect.DeepEqual(first, again) {
-			t.Errorf("%s: differs after a second reading", s.name)
+			t.Errorf("%s: the comparison changes when it is written and read again", s.name)
 		}
 		if first.Schema != Schema || first.Leaks == nil || first.Reasons == nil || first.Warnings == nil ||
 			first.Processes == nil || first.Head.Devices == nil {
@@ -180,7 +180,7 @@ func TestReadBounds(t *testing.T) {
 	}
 	got.Leaks = got.Leaks[:100]
 	if again := read(t, written(t, got)); !reflect.DeepEqual(got, again) {
-		t.Error("differs after a second reading")
+		t.Error("the comparison changes when it is written and read again")
 	}
 }
 
@@ -205,7 +205,8 @@ func TestReadVerdicts(t *testing.T) {
 				c.Reasons = worse().Reasons
 			}
 			if got := read(t, written(t, c)); got.Verdict != verdict || got.ExitCode != code {
-				t.Errorf("%s, exit code %d: read as %s, %d", verdict, code, got.Verdict, got.ExitCode)
+				t.Errorf("wrote verdict %s with exit code %d, read %s with %d", verdict, code, got.Verdict,
+					got.ExitCode)
 			}
 		}
 	}
@@ -322,7 +323,7 @@ func checkRead(t *testing.T, data []byte) {
 		t.Fatal(err)
 	}
 	if again := read(t, file); !reflect.DeepEqual(c, again) {
-		t.Error("differs after writing and reading")
+		t.Error("the comparison changes when it is written and read")
 	}
 }
 

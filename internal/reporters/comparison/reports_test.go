@@ -90,7 +90,7 @@ func TestSARIF(t *testing.T) {
 	}
 	golden(t, "worse.sarif", indented.Bytes())
 	if log := checkSARIF(t, worse()); len(log.Runs[0].Results) != 2 {
-		t.Errorf("got %d results, want the new and the heavier leak", len(log.Runs[0].Results))
+		t.Errorf("got %d results, want 2: the new leak and the heavier one", len(log.Runs[0].Results))
 	}
 	if log := checkSARIF(t, clean()); log.Runs[0].Results == nil || len(log.Runs[0].Results) != 0 {
 		t.Error("a clean run needs an empty list: otherwise its alerts remain open")
@@ -155,7 +155,7 @@ func TestCodeQuality(t *testing.T) {
 	c.Leaks = append(c.Leaks, c.Leaks[0])
 	c.Leaks[len(c.Leaks)-1].Device = "other"
 	if n := len(checkCodeQuality(t, c)); n != 2 {
-		t.Errorf("got %d entries for one leak on two devices", n)
+		t.Errorf("got %d entries for two leaks, one of them on two devices, want 2", n)
 	}
 	c.Leaks[0].Suspects = nil
 	if got := checkCodeQuality(t, c)[0].Location; got.Path != "leakgate.yaml" || got.Lines.Begin != 1 {
@@ -170,7 +170,7 @@ func TestCodeQuality(t *testing.T) {
 		t.Errorf("%d entries", n)
 	}
 	if n := len(checkCodeQuality(t, clean())); n != 0 {
-		t.Errorf("got %d entries for a clean run", n)
+		t.Errorf("got %d entries for a clean run, want none", n)
 	}
 }
 

@@ -220,7 +220,7 @@ func TestFirstSeen(t *testing.T) {
 		if test.full == "" &&
 			strings.Contains(strings.ToLower(out.String()+strings.ReplaceAll(page, "| first seen |", "")),
 				"first seen") {
-			t.Errorf("%+v: \"first seen\" is missing", test.seen)
+			t.Errorf("%+v: unexpected text \"first seen\"", test.seen)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestLeakCanary(t *testing.T) {
 	}
 	if page := Markdown(clean(), options()); !strings.Contains(page,
 		"3 heap dumps over 12 loops, app idle before each") {
-		t.Error("the kind of run is not named correctly")
+		t.Error("the comment does not describe the heap dumps and loops of the run")
 	}
 }
 
@@ -257,15 +257,15 @@ func TestWarnings(t *testing.T) {
 				ProcessRow{Process: fmt.Sprint("com.shop:p", n), Trend: "not judged: 1 min, a trend needs 30"})
 		}
 		if page := Markdown(c, options()); !strings.Contains(page, "\n- "+early+"\n") {
-			t.Errorf("comment %d does not warn", i)
+			t.Errorf("comment %d does not warn that the run ended early", i)
 		}
 		if !strings.Contains(terminal(t, c), "warning: "+early) {
-			t.Errorf("terminal report %d does not warn", i)
+			t.Errorf("terminal report %d does not warn that the run ended early", i)
 		}
 		c.Processes = nil
 		if !strings.Contains(terminal(t, c), "warning: "+early) ||
 			!strings.Contains(Markdown(c, options()), "\n- "+early+"\n") {
-			t.Errorf("terminal report %d: no warning about missing processes", i)
+			t.Errorf("reports %d without processes do not warn that the run ended early", i)
 		}
 	}
 }
