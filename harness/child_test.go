@@ -492,7 +492,7 @@ func entry(t *testing.T, s types.SpecReport) harness.SpecEntry {
 			return out
 		}
 	}
-	t.Errorf("%q has no report entry of leakgate", s.FullText())
+	t.Errorf("%q has no report entry from leakgate", s.FullText())
 	return harness.SpecEntry{}
 }
 

@@ -104,7 +104,7 @@ func TestNewestGinkgo(t *testing.T) {
 		has(t, "the console", r.console, "Ran 18 of 19 Specs")
 		checkShop(t, r)
 		if got := testNames(r); !slices.Equal(got, plain) {
-			t.Errorf("test names %q\nwithout leakgate %q", got, plain)
+			t.Errorf("got test names %q\nwant, as without leakgate, %q", got, plain)
 		}
 		for _, c := range r.junit {
 			if c.Name != "[It] cart checks out" {
@@ -186,7 +186,7 @@ func TestAllNodes(t *testing.T) {
 			}
 			failed, verdict := r.verdict()
 			if !failed || r.code != 1 {
-				t.Errorf("%v: exit %d, the suite passes: %s", args, r.code, verdict)
+				t.Errorf("%v: exit %d, want 1 and a failed suite: %s", args, r.code, verdict)
 			}
 			has(t, "the verdict on the suite", verdict, "failed before each leaks: com.cart: leaks",
 				"leaks and panics: com.cart: leaks", "leaks and takes too long: com.cart: leaks",
@@ -310,7 +310,8 @@ func TestSuiteOptions(t *testing.T) {
 	folder := t.TempDir()
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "clean", env: []string{"LEAKGATE_ARTIFACTS=" + folder}})
 	if found := names(folder); len(found) != 1 || len(r.runs()) != 0 || r.code != 0 {
-		t.Errorf("runs in another directory: exit %d, %q, %q", r.code, found, r.runs())
+		t.Errorf("runs in another directory: exit %d, got %q there and %q in the default directory, want 1 and 0 runs",
+			r.code, found, r.runs())
 	}
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "nodes", args: []string{"--fail-fast"}})
 	if got := r.failures(); len(got) != 1 || r.code != 1 {
@@ -319,7 +320,7 @@ func TestSuiteOptions(t *testing.T) {
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "simple", env: []string{"LEAKGATE_WAIT=perhaps"}})
 	has(t, "the console", r.console, `leakgate: environment LEAKGATE_WAIT: invalid value "perhaps": want true or false`)
 	if r.code != 1 {
-		t.Errorf("an invalid variable: exit %d", r.code)
+		t.Errorf("an invalid variable: exit %d, want 1", r.code)
 	}
 }
 
@@ -410,7 +411,7 @@ func TestTwoSuites(t *testing.T) {
 	beside := child{scenario: "clean", dead: true} // while the first is still running
 	second := b.start(t, beside)
 	if err := second.cmd.Wait(); err == nil {
-		t.Error("the second suite passes")
+		t.Error("the second suite passed, want a failure")
 	}
 	has(t, "the second suite", second.console.String(), "is in use by leakgate \"suite Shop suite\" (pid ",
 		"not checked: start the watch: device \"demo-phone\" is in use", "wait with LEAKGATE_WAIT=true")
@@ -419,10 +420,10 @@ func TestTwoSuites(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	leave(t, marks, "waits")
 	if r := first.finishBeside(t); r.code != 0 {
-		t.Errorf("the first suite exits with %d", r.code)
+		t.Errorf("the first suite exited with %d, want 0", r.code)
 	}
 	if r := third.finish(t); r.code != 0 {
-		t.Errorf("the waiting suite exits with %d", r.code)
+		t.Errorf("the waiting suite exited with %d, want 0", r.code)
 	}
 }
 
@@ -535,7 +536,7 @@ func TestUnplugged(t *testing.T) {
 		began := time.Now()
 		out := r.finish(t)
 		if took := time.Since(began); took > 60*time.Second {
-			t.Errorf("plugged in again: %v: it took %v", back, took)
+			t.Errorf("phone plugged in again: %v: the suite took %v to end, want at most 60s", back, took)
 		}
 		e := entry(t, out.spec(t, "waits"))
 		switch {
@@ -761,9 +762,9 @@ func TestMatchers(t *testing.T) {
 	has(t, "the failure of a missing process", r.spec(t, "that does not exist").Failure.Message,
 		"read com.nothing: it has not been seen")
 	several := r.spec(t, "requests several processes")
-	has(t, "the failure of several", several.Failure.Message, "2 processes match: name one of them")
+	has(t, "the failure of several processes", several.Failure.Message, "2 processes match: name one of them")
 	if several.RunTime > 10*time.Second {
-		t.Errorf("the spec ran for %v", several.RunTime)
+		t.Errorf("the spec ran for %v, want at most 10s", several.RunTime)
 	}
 }
 
@@ -904,7 +905,7 @@ func TestOverhead(t *testing.T) {
 	t.Logf("leakgate's own time per spec: median %v, at most %v; device readings: median %v", own[6], own[11],
 		readings[6])
 	if own[6] > time.Millisecond {
-		t.Errorf("leakgate adds %v per spec, not counting %v of readings", own[6], readings[6])
+		t.Errorf("leakgate adds %v per spec without the %v of readings, want at most 1ms", own[6], readings[6])
 	}
 }
 

@@ -26,7 +26,7 @@ func TestSuiteIsChecked(t *testing.T) {
 			r := newBench(t, phone).run(t, child{scenario: "shop", args: args})
 			checkShop(t, r)
 			if got := testNames(r); !slices.Equal(got, plain) || len(got) < 18 {
-				t.Errorf("test names %q\nwithout leakgate %q", got, plain)
+				t.Errorf("got test names %q\nwant, as without leakgate, %q", got, plain)
 			}
 			checkPhone(t, phone)
 		})
@@ -75,7 +75,7 @@ func checkShop(t *testing.T, r result) {
 		t.Errorf("exit %d, failed: %q\nwant %q", r.code, got, failed)
 	}
 	if s := r.spec(t, "order is sent"); s.State != types.SpecStateSkipped {
-		t.Errorf("the spec after the leaking one has state %v", s.State)
+		t.Errorf("the spec after the leaking one has state %v, want skipped", s.State)
 	}
 	checkLeak(t, r)
 	checkOwnFailure(t, r)
@@ -98,7 +98,7 @@ func checkLeak(t *testing.T, r result) {
 			"evidence in "+r.folder, "leaks.Known(harness.Key(\"", "GC Root: ")
 		has(t, "the console", r.console, "[FAILED] "+strings.SplitN(failure, "\n", 2)[0])
 		if n := strings.Count(failure, "\n"); n > 65 {
-			t.Errorf("the failure of %s has %d lines", name, n)
+			t.Errorf("the failure message of %s has %d lines, want at most 65", name, n)
 		}
 		e := entry(t, s)
 		if len(e.Processes) == 0 || len(e.Processes[0].Leaks) != 1 || e.Processes[0].Leaks[0].New != 1 ||
@@ -154,7 +154,7 @@ func checkOwnFailure(t *testing.T, r result) {
 	has(t, "the verdict on the suite", verdict, "cart fails for another reason: com.cart: leaks 1 x CheckoutActivity",
 		"leakgate: the suite fails", "the run is in "+r.folder)
 	if n := strings.Count(r.console, "leaks 1 x CheckoutActivity"); n < 6 {
-		t.Errorf("the console shows the leak %d times", n)
+		t.Errorf("the console shows the leak %d times, want at least 6", n)
 	}
 	flaky := r.spec(t, "passes on its third attempt")
 	if flaky.NumAttempts != 3 || !strings.HasPrefix(flaky.Failure.Message, leakText) {
@@ -173,7 +173,7 @@ func checkExceptions(t *testing.T, r result) {
 	}
 	beside := r.spec(t, "checks out after an accepted page")
 	if !strings.HasPrefix(beside.Failure.Message, leakText) {
-		t.Errorf("after an accepted page: %s", beside.Failure.Message)
+		t.Errorf("failure after an accepted page: got %s, want prefix %q", beside.Failure.Message, leakText)
 	}
 	over := r.spec(t, "opens a page that was accepted")
 	has(t, "an expired exception", over.Failure.Message,

@@ -119,7 +119,7 @@ func TestFailureText(t *testing.T) {
 	}
 	if last := lines[len(lines)-1]; last != "... 960 more lines" || len(lines) > shownScreen ||
 		strings.Contains(strings.Join(lines, ""), "leak 2, line") {
-		t.Errorf("%d lines, the last is %q", len(lines), last)
+		t.Errorf("got %d lines, the last %q, want \"... 960 more lines\" after one leak", len(lines), last)
 	}
 	if len(e.Processes[0].Leaks[1].Trace) != 1000 || e.Processes[0].Leaks[1].Trace[shownTrace] != "leak 1, line 41" {
 		t.Error("truncating the message changed the trace of the entry")

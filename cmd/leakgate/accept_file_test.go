@@ -32,7 +32,7 @@ func TestAcceptFiles(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 	if raw, err := os.ReadFile("shared.yaml"); err != nil || !strings.Contains(string(raw), "d97295ca") {
-		t.Errorf("%v: the target of the link contains\n%s", err, raw)
+		t.Errorf("the target of the link does not contain the accepted leak: %v\n%s", err, raw)
 	}
 	if code, errOut := accept("header.yaml"); code != 2 || strings.Contains(errOut, "workload") ||
 		!strings.Contains(errOut, "accepted: []") {

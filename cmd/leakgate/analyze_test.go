@@ -110,9 +110,8 @@ func checkSums(t *testing.T, r *findings) {
 		}
 	}
 	if objects != r.Dump.Objects || inHeaps != r.Dump.Objects || bytes != heapBytes {
-		t.Errorf("classes have %d objects with %d bytes, heaps have %d with %d, want %d objects", objects, bytes,
-			inHeaps, heapBytes,
-			r.Dump.Objects)
+		t.Errorf("classes have %d objects with %d bytes, heaps have %d objects with %d bytes, want %d objects",
+			objects, bytes, inHeaps, heapBytes, r.Dump.Objects)
 	}
 	// Every reachable object belongs to exactly one top-level dominator.
 	if all := r.Dump.ReachableBytes + r.Dump.ReachableNative; tops > all || tops < all && len(r.Dominators) < manyRows {
@@ -317,7 +316,7 @@ func TestAnalyzeAgainstHprofSlurp(t *testing.T) {
 			}
 		}
 		if len(roots) != len(kinds) || len(rows) != 20 {
-			t.Errorf("%s: got %d roots and %d rows", name, len(roots), len(rows))
+			t.Errorf("%s: got %d roots and %d rows, want %d and 20", name, len(roots), len(rows), len(kinds))
 		}
 	}
 }
@@ -350,7 +349,7 @@ func TestAnalyzeAgainstJVMHistogram(t *testing.T) {
 		}
 	}
 	if len(rows) < 140 || fewer > 5 {
-		t.Errorf("%d of %d classes have fewer objects", fewer, len(rows))
+		t.Errorf("%d of %d classes have fewer objects than in the histogram, want at most 5", fewer, len(rows))
 	}
 }
 
@@ -455,11 +454,11 @@ func TestAnalyzeTruncated(t *testing.T) {
 			t.Errorf("%d bytes: got the histogram %+v, truncated at %d, want %+v", n, quick, *quick.TruncatedAt, d)
 		}
 		if _, out, _ := ran(t, "analyze", path); !strings.Contains(out, "\nwarning: the dump is truncated at offset ") {
-			t.Errorf("%d bytes: no warning in the text", n)
+			t.Errorf("%d bytes: the text has no warning about the truncation", n)
 		}
 		if list := lookedUp(t, path, "0xb0cc6c78"); !slices.ContainsFunc(list.Warnings,
 			func(w string) bool { return strings.Contains(w, "truncated") }) {
-			t.Errorf("%d bytes: objects prints the warnings %q", n, list.Warnings)
+			t.Errorf("%d bytes: got warnings %q from objects, want one about the truncation", n, list.Warnings)
 		}
 	}
 	// This dump is compressed and truncated.
@@ -581,7 +580,7 @@ func TestAnalyzeWrongInput(t *testing.T) {
 	}
 	if _, _, errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut,
 		"--partial") {
-		t.Errorf("the advice is a flag that is already given: %s", errOut)
+		t.Errorf("the error recommends a flag that is already set: %s", errOut)
 	}
 }
 
@@ -616,7 +615,7 @@ func TestAnalyzeTop(t *testing.T) {
 		}
 	}
 	if r := analyzed(t, path); len(r.Classes) != 30 || len(r.Dominators) != 30 {
-		t.Errorf("got %d classes and %d dominators by default", len(r.Classes), len(r.Dominators))
+		t.Errorf("got %d classes and %d dominators by default, want 30 of each", len(r.Classes), len(r.Dominators))
 	}
 }
 
@@ -682,7 +681,7 @@ func TestAnalyzePhases(t *testing.T) {
 		t.Error("a damaged dump was analyzed")
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file of phases was written: %v", err)
+		t.Errorf("the --phases file was written for a damaged dump: %v", err)
 	}
 }
 
@@ -778,7 +777,7 @@ func TestAnalyzeBoundsTheTree(t *testing.T) {
 	}
 	r := analyzed(t, deep, "--top", "1")
 	if d := &r.Dominators[0]; d.RetainedBytes != 12*n+4 {
-		t.Errorf("the list retains %d bytes", d.RetainedBytes)
+		t.Errorf("the list retains %d bytes, want %d", d.RetainedBytes, 12*n+4)
 	}
 	if code, out, errOut = ran(t, "analyze", flat); code != exitOK || errOut != "" || strings.Count(out, "\n") > 60 ||
 		!strings.Contains(out, "1 000 000 more\n") {

@@ -89,7 +89,7 @@ func TestUnreadStderrBlocksNothing(t *testing.T) {
 			began := time.Now()
 			_ = cmd.Wait() // the reader may have exited, so any exit code is accepted
 			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("the program ended %v after Ctrl-C", took)
+				t.Errorf("the program took %v to exit after Ctrl-C, want at most 5s", took)
 			}
 			run, err := record.ReadRun(out)
 			if err != nil || len(run.Processes) != 2 || run.Processes[0].Samples < 5 {

@@ -46,7 +46,7 @@ func TestBar(t *testing.T) {
 		b.progress(1, 4)
 		time.Sleep(quick - time.Millisecond)
 		if text := out.drawn(); text != "" {
-			t.Errorf("drawn in the first two seconds: %q", text)
+			t.Errorf("got %q on the terminal in the first two seconds, want nothing", text)
 		}
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
@@ -75,7 +75,7 @@ func TestBar(t *testing.T) {
 		b.progress(1, 2)
 		time.Sleep(time.Minute)
 		if text := out.drawn(); text != "\r\x1b[K" {
-			t.Errorf("drawn after the end: %q", text)
+			t.Errorf("got %q on the terminal after the end, want only an empty line", text)
 		}
 	})
 }

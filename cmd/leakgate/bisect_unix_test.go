@@ -44,7 +44,7 @@ func TestBisectRestoresCheckout(t *testing.T) {
 			}
 			_ = cmd.Wait() // its effects count
 			if branch := git(t, dir, "branch", "--show-current"); branch != "main" && branch != "main\n" {
-				t.Errorf("the checkout is on branch %q", branch)
+				t.Errorf("the checkout is on branch %q, want main", branch)
 			}
 			if _, err := os.Stat(filepath.Join(dir, ".git", "BISECT_LOG")); err == nil {
 				t.Error("the bisect is still in progress")

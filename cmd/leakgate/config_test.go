@@ -35,7 +35,7 @@ func TestErrorsShownOnConfigPage(t *testing.T) {
 		}
 		code, out, errOut := typed(t, env, words[1:]...)
 		if code != exitUsage || out != "" || errOut != m[2] {
-			t.Errorf("$ %s\nexit %d, stdout %q, output\n%s\nthe page shows\n%s", m[1], code, out, errOut, m[2])
+			t.Errorf("$ %s\nexit %d, stdout %q, stderr\n%s\nthe page shows\n%s", m[1], code, out, errOut, m[2])
 		}
 	}
 	files, err := filepath.Glob("*.yaml")
@@ -53,7 +53,7 @@ func TestConfigInitVerifyPrint(t *testing.T) {
 	}
 	first, err := os.ReadFile("leakgate.yaml")
 	if err != nil || !strings.HasPrefix(string(first), "# yaml-language-server: $schema=https://") {
-		t.Fatalf("the file begins with %.80q, %v", first, err)
+		t.Fatalf("leakgate.yaml does not begin with the schema comment: %.80q, %v", first, err)
 	}
 	if code, out, errOut := typed(t, nil, "config", "verify", "leakgate.yaml"); code != exitOK ||
 		out != "leakgate.yaml: ok, also with its profiles pr, nightly\n" || errOut != "" {
@@ -305,7 +305,7 @@ func TestSuggestsMisspelledVariables(t *testing.T) {
 // The name of this file could affect a terminal or a shell.
 func TestConfigWithHostileFileName(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("Windows does not allow such a name")
+		t.Skip("Windows does not allow this file name")
 	}
 	t.Chdir(t.TempDir())
 	const name = "a b\x1b[2J\nduration: 1ns #\u202e$(id).yaml"

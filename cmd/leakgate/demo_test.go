@@ -53,8 +53,8 @@ func TestDemoFaults(t *testing.T) {
 			noHeap(full), record.ExitLeak, record.ExitLeak, full + "; free space or choose another --out\n",
 		},
 		"no dump": {
-			noHeap("am dumpheap said nothing"), record.ExitLeak, record.ExitLeak,
-			"am dumpheap said nothing; please report it",
+			noHeap("am dumpheap printed nothing"), record.ExitLeak, record.ExitLeak,
+			"am dumpheap printed nothing; please report it",
 		},
 		"no diagnosis": {
 			func(r *record.Run) { r.Diagnoses = r.Diagnoses[:1] }, record.ExitLeak, record.ExitLeak,

@@ -115,7 +115,7 @@ func TestDemoServePrintsCommandsThatWork(t *testing.T) {
 		out.Reset()
 		phone.Shell(t.Context(), "dumpsys meminfo com.cart", nil, &out, nil)
 		if asked != 3 || !regexp.MustCompile(`ViewRootImpl: +0\n.* Activities: +1\n`).MatchString(out.String()) {
-			t.Errorf("after %d commands dumpsys prints %s\n%s", asked, &out, &text)
+			t.Errorf("after %d commands, want 3, dumpsys prints %s\n%s", asked, &out, &text)
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestDemoPageListsScreensAndTests(t *testing.T) {
 		} {
 			if exit := phone.Shell(t.Context(), "am start -n com.cart/."+screen, nil, nil, nil); exit != 0 ||
 				!strings.Contains(string(page), screen) {
-				t.Errorf("%s: exit %d, or the page does not mention it", screen, exit)
+				t.Errorf("screen %s: exit code %d, want 0 and a description on the page", screen, exit)
 			}
 		}
 	})

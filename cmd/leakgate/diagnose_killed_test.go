@@ -39,7 +39,7 @@ func TestDiagnoseAfterKilledDiagnosis(t *testing.T) {
 			}
 			if kept := keptDump(t, path+".zst"); !errors.Is(err, fs.ErrNotExist) ||
 				bytes.Contains(kept, []byte("correct horse")) {
-				t.Errorf("stripped dump of %d bytes; original dump: %v", len(kept), err)
+				t.Errorf("the dump of %d bytes is not stripped, or the original was kept: %v", len(kept), err)
 			}
 		}
 	}

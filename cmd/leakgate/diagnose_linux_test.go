@@ -234,7 +234,7 @@ func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 	d := demand(t, r, "--process", process, "--kind", "thread", "--show-texts")
 	d.assert(t, 0)
 	if shown, err := os.ReadFile(d.file("threads.txt")); err != nil || !aboutPeople.Match(shown) {
-		t.Errorf("threads.txt does not contain the name that was requested: %v", err)
+		t.Errorf("threads.txt does not contain the thread name despite --show-texts: %v", err)
 	}
 }
 
@@ -289,7 +289,7 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the exit code reports it
+	_ = cmd.Wait() // the exit code reports the error
 	d.out, d.errs, d.exit = out.String(), errs.String(), cmd.ProcessState.ExitCode()
 	d.read(t)
 	d.assert(t, 130)

@@ -123,7 +123,7 @@ func TestDiagnoseInterruptedBetweenReadings(t *testing.T) {
 			t.Skipf("signals: %v", err) // Windows has none
 		}
 	}
-	_ = cmd.Wait() // the exit code reports it
+	_ = cmd.Wait() // the exit code reports the error
 	if code := cmd.ProcessState.ExitCode(); code != 130 ||
 		!strings.Contains(text.String(), "interrupted before the second reading: no comparison; "+
 			"the evidence from the first one is in "+dir) {

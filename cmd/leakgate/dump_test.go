@@ -105,7 +105,7 @@ func ran(t *testing.T, args ...string) (code int, out, errOut string) {
 	cmd := program(t, ctx, nil, args...)
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
-	_ = cmd.Run() // the exit code reports it
+	_ = cmd.Run() // the exit code reports the error
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 

@@ -45,7 +45,7 @@ func startJob(t *testing.T, in io.Reader, args ...string) *job {
 // returns its exit code.
 func (j *job) end(t *testing.T) int {
 	t.Helper()
-	_ = j.Wait() // the exit code reports it
+	_ = j.Wait() // the exit code reports the error
 	if left, err := os.ReadDir(j.temp); err != nil || len(left) > 0 {
 		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
@@ -224,7 +224,7 @@ func (j *job) interruptedSoon(t *testing.T) {
 	began := time.Now()
 	j.interrupted(t, syscall.SIGINT)
 	if took := time.Since(began); took > time.Second {
-		t.Errorf("the program took %v to exit", took)
+		t.Errorf("the program took %v to exit, want at most 1s", took)
 	}
 }
 
@@ -325,7 +325,7 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 		const nobody = 65534
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
-	out, _ := cmd.CombinedOutput() // the exit code reports it
+	out, _ := cmd.CombinedOutput() // the exit code reports the error
 	if code := cmd.ProcessState.ExitCode(); code != exitUsage ||
 		!strings.Contains(string(out), "open "+secret+": permission denied") {
 		t.Errorf("exit %d, %s", code, out)
@@ -333,7 +333,7 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 	cmd = exec.CommandContext(ctx, exe, "analyze", "-")
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "none"))
 	cmd.Stdin = bytes.NewReader(recorded.Read(t, "hprof", "hprof-32.bin"))
-	out, _ = cmd.CombinedOutput() // the exit code reports it
+	out, _ = cmd.CombinedOutput() // the exit code reports the error
 	if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(string(out), "TMPDIR") {
 		t.Errorf("exit %d, %s", code, out)
 	}
@@ -383,7 +383,7 @@ func TestAnalyzeOntoAFullDisk(t *testing.T) {
 		cmd := program(t, ctx, nil, append([]string{verb[0], path}, verb[1:]...)...)
 		var errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errOut
-		_ = cmd.Run() // the exit code reports it
+		_ = cmd.Run() // the exit code reports the error
 		if code, text := cmd.ProcessState.ExitCode(), errOut.String(); code != exitUnread ||
 			!strings.Contains(text, "no space left") || strings.Contains(text, path) || strings.Count(text, "\n") != 1 {
 			t.Errorf("%q: exit %d, %s", verb, code, text)

@@ -69,7 +69,8 @@ allow_unjudged: true
 		used,
 		info.Size(), x.Samples, x.Gaps, x.Missed, r.Devices[0].Marks, r.Devices[0].MarksSkipped, stalls.Total())
 	if used > 15*time.Second || info.Size() > 1<<20 || r.Devices[0].MarksSkipped < 1_000_000 {
-		t.Errorf("used %v of CPU time and %d bytes, skipped %d marks", used, info.Size(), r.Devices[0].MarksSkipped)
+		t.Errorf("used %v of CPU time and %d bytes, want at most 15s and 1 MiB; skipped %d marks, want at least 10^6",
+			used, info.Size(), r.Devices[0].MarksSkipped)
 	}
 	if x.Gaps > 1 && stalls.Total() < 5*time.Second {
 		t.Errorf("%d gaps", x.Gaps)

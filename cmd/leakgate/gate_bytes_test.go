@@ -77,10 +77,10 @@ func TestGateBytesWithinSizeModel(t *testing.T) {
 		t.Errorf("heavier: %+v", heavier)
 	}
 	if more := *heavier.BytesEach.Head - *heavier.BytesEach.Base; more < picture || more > picture+header {
-		t.Errorf("each object retains %v more bytes, want %d and a header", more, picture)
+		t.Errorf("each object retains %v more bytes, want %d plus a header", more, picture)
 	}
 	if more := heavier.HeadBytes - same.HeadBytes; more < 6*picture || more > 6*(picture+header) {
-		t.Errorf("all objects retain %d more bytes, want 6 x %d and headers", more, picture)
+		t.Errorf("all objects retain %d more bytes, want 6 x %d plus headers", more, picture)
 	}
 	// A factor of 1.25 is not enough if the total difference is less than 512
 	// KB.

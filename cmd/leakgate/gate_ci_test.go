@@ -15,7 +15,7 @@ func TestGateByDumpsInGitLab(t *testing.T) {
 		t.Fatal(errOut)
 	}
 	if raw, err := os.ReadFile(baselineName); err != nil || !strings.Contains(string(raw), commit) {
-		t.Errorf("%v: no commit in the comparison\n%s", err, raw)
+		t.Errorf("the baseline does not contain the commit: %v\n%s", err, raw)
 	}
 	job["CI_MERGE_REQUEST_IID"] = "7"
 	if code, _, errOut := typed(t, job, "baseline", "update", "--dump", h.worse); code != 2 ||
@@ -33,7 +33,7 @@ func TestBaselineOfAnUnknownPullRequest(t *testing.T) {
 	without := g.pulled()
 	without["GITHUB_EVENT_PATH"], without["GITHUB_REF"] = "", ""
 	for name, env := range map[string]map[string]string{
-		"workflow after a run of a fork": g.completed(), "pull request without an event file": without,
+		"workflow that runs after a fork's workflow": g.completed(), "pull request without an event file": without,
 	} {
 		if code, _, errOut := typed(t, env, "baseline", "update", "--dump", h.worse, "--baseline",
 			"file:x.json"); code != 2 ||

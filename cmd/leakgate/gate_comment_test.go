@@ -123,7 +123,7 @@ func TestCommentOnAPullRequest(t *testing.T) {
 		post("comment edited")
 		if body := h.body(); !strings.Contains(body, "### ✅ leakgate `com.shop`") ||
 			strings.Contains(body, "WishActivity") || len(body) > 2000 {
-			t.Errorf("the comment is not short:\n%s", body)
+			t.Errorf("got a comment of %d bytes, want at most 2000 without the leak\n%s", len(body), body)
 		}
 		h.comments = nil
 		post("nothing is worse: no comment")
@@ -405,7 +405,7 @@ func TestCommentNotPosted(t *testing.T) {
 				h.readOnly, h.pull.headRepo = true, "mallory/app"
 				maps.Copy(job, h.pulled())
 			}, 0, "post from a workflow on workflow_run", true},
-			"token of a workflow that runs after that of a fork": {func(h *hub, job map[string]string) {
+			"token of a workflow that runs after a fork's workflow": {func(h *hub, job map[string]string) {
 				h.readOnly, h.pull.headRepo = true, "mallory/app"
 				maps.Copy(job, h.completed())
 			}, 2, "permissions: { pull-requests: write }", true},

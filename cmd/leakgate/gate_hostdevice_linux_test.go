@@ -222,7 +222,7 @@ func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
 	t.Helper()
 	added, kept := rowOfClass(t, c, "com.example.leaky.Checkout"), rowOfClass(t, c, "com.example.leaky.Leaky$Screen")
 	if c.Verdict != comparison.Fail || len(c.Reasons) != 1 || c.Reasons[0].Key != added.Key {
-		t.Errorf("verdict %s for the reasons %+v", c.Verdict, c.Reasons)
+		t.Errorf("got verdict %s and reasons %+v, want %s for the added leak", c.Verdict, c.Reasons, comparison.Fail)
 	}
 	if added.Status != comparison.New || !added.Fails || added.HeldBy != "Basket.OPEN" || added.Unit != "loop" ||
 		!slices.Equal(added.Counts, []int64{2, 4, 6}) {
@@ -260,7 +260,7 @@ func assertWithin(t *testing.T, what string, got *float64, least, more float64) 
 	t.Helper()
 	if got == nil || *got < least || *got > least+more {
 		text, _ := json.Marshal(got)
-		t.Errorf("%s: got %s, want at least %v and at most %v more", what, text, least, more)
+		t.Errorf("%s: got %s, want %v to %v", what, text, least, least+more)
 	}
 }
 

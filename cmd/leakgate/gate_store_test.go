@@ -338,7 +338,7 @@ func TestGateStoreArtifact(t *testing.T) {
 			hub.artifacts = []hubArtifact{own}
 			if code, out, errOut = hub.typed(pull, "gate", "--dump", h.same, "--baseline",
 				"artifact:leakgate-baseline"); code != 2 {
-				t.Errorf("only one artifact (%s): exit %d\n%s%s", name, code, out, errOut)
+				t.Errorf("%s as the only artifact: exit %d, want 2\n%s%s", name, code, out, errOut)
 			}
 		}
 		// A workflow without a setting for the baseline uses the artifact;

@@ -129,7 +129,7 @@ func TestGateByDumps(t *testing.T) {
 		t.Errorf("one base run: exit %d\n%s", code, out)
 	}
 	second, third := looped(t, dir, "second", true, known), looped(t, dir, "third", true, known)
-	for _, run := range []string{second, third, third} { // the same run twice counts once
+	for _, run := range []string{second, third, third} { // the second copy of a run is ignored
 		if code, _, errOut = typed(t, nil, "baseline", "update", "--dump", run); code != 0 {
 			t.Fatalf("exit %d\n%s", code, errOut)
 		}

@@ -40,13 +40,14 @@ func TestHelp(t *testing.T) {
 			}
 		}
 		if _, again, _ := typed(t, nil, append([]string{"help"}, words[1:]...)...); again != out {
-			t.Errorf("`leakgate help` prints for %s\n%s", cmd.CommandPath(), again)
+			t.Errorf("`leakgate help` and --help differ for %s:\n%s", cmd.CommandPath(), again)
 		}
 		golden(t, filepath.Join("testdata", "help", strings.Join(words, "-")+".txt"), out)
 	}
 	code, out, errOut := typed(t, nil)
 	if _, help, _ := typed(t, nil, "help"); code != exitUsage || out != "" || errOut != help {
-		t.Errorf("leakgate without arguments: exit %d, %q\n%s", code, out, errOut)
+		t.Errorf("leakgate without arguments: exit %d, stdout %q, want %d and the help on stderr\n%s", code, out,
+			exitUsage, errOut)
 	}
 }
 

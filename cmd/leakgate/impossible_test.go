@@ -87,7 +87,7 @@ func TestImpossibleReadings(t *testing.T) {
 				})}}
 			facts, err := capture.ReadFacts(t.Context(), phone)
 			if err != nil || facts.MemTotal != 7680<<20 {
-				t.Fatalf("%v, device with %d bytes of memory", err, facts.MemTotal)
+				t.Fatalf("got %d bytes of device memory, want %d: %v", facts.MemTotal, int64(7680)<<20, err)
 			}
 			dir := filepath.Join(t.TempDir(), "run")
 			run, err := monitor.Run(t.Context(), monitor.Options{

@@ -188,6 +188,6 @@ func TestNohupContinues(t *testing.T) {
 	}
 	_ = cmd.Wait() // the run records how it ended
 	if run, err := record.ReadRun(out); err != nil || run.Stopped != record.StoppedInterrupted {
-		t.Errorf("after an interrupt the run ended for the reason %q: %v", run.Stopped, err)
+		t.Errorf("got stop reason %q after an interrupt, want %q: %v", run.Stopped, record.StoppedInterrupted, err)
 	}
 }

@@ -84,7 +84,7 @@ func checkFinished(t *testing.T, out string, answer []byte, told string, stalled
 		t.Errorf("run.json: %+v, %v", onDisk, err)
 	}
 	if run.Stopped != "killed" && run.Stopped != "duration" {
-		t.Errorf("the run ended for the reason %q", run.Stopped)
+		t.Errorf("got stop reason %q, want killed or duration", run.Stopped)
 	}
 	left, err := filepath.Glob(filepath.Join(out, ".*"))
 	if err != nil || len(left) > 0 {

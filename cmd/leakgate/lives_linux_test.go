@@ -52,7 +52,7 @@ func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	}
 	for _, d := range p.Deaths {
 		if d.Reason != "out_of_memory" || !strings.Contains(d.Text, "java.lang.OutOfMemoryError") {
-			t.Errorf("the process died at %v: %s, %q", d.T, d.Reason, d.Text)
+			t.Errorf("got death reason %s at %v, want out_of_memory: %q", d.Reason, d.T, d.Text)
 		}
 	}
 	if p.Rate == nil || *p.Rate < 220 || *p.Rate > 260 {
@@ -130,7 +130,7 @@ func TestHealthyProcessRestartedEveryTwentyMinutes(t *testing.T) {
 		t.Errorf("%d restarts, deaths %v", p.Restarts, p.DeathsByReason)
 	}
 	if p.MinDetectable == nil || *p.MinDetectable < 30 {
-		t.Errorf("got %+v as the slowest leak that would have been detected", p.MinDetectable)
+		t.Errorf("got %+v as the slowest detectable leak, want at least 30 MB/h", p.MinDetectable)
 	}
 	w.says(t, "longest life ", ", a trend needs 30 min", "Exit code 5: no verdict on the entries listed as not judged")
 	w.assertRebuilt(t)

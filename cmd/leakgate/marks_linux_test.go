@@ -53,7 +53,7 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 	for _, name := range []string{"java", "control"} {
 		dumps := waits.diagnosesOf(name, "mark")
 		if len(dumps) != 8 || len(marks) != 8 {
-			t.Fatalf("%s: got %d dumps at %d marks", name, len(dumps), len(marks))
+			t.Fatalf("%s: got %d dumps at %d marks, want 8 at 8", name, len(dumps), len(marks))
 		}
 		for i, d := range dumps {
 			assertSteps(t, d, "heap complete")

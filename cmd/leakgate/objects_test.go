@@ -20,7 +20,7 @@ import (
 func TestObjectsAgainstAhat(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) < 5 {
-		t.Fatalf("got %d files with expected values: %v", len(tables), err)
+		t.Fatalf("got %d files with expected values, want at least 5: %v", len(tables), err)
 	}
 	for _, table := range tables {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(table), "oracle-ahat-"), ".tsv")
@@ -115,7 +115,7 @@ func TestObjectsOfMATsDominatorTest(t *testing.T) {
 		}
 	}
 	if len(list.Objects) != 13 || shallow != 84 {
-		t.Errorf("got %d objects with %d bytes", len(list.Objects), shallow)
+		t.Errorf("got %d objects with %d bytes, want 13 with 84", len(list.Objects), shallow)
 	}
 	for name, want := range map[string]string{
 		"R": "ABCDEHIK", "C": "FG", "D": "L", "G": "J", "A": "", "B": "", "L": "",

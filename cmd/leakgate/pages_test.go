@@ -231,6 +231,6 @@ func TestPageFiles(t *testing.T) {
 		}
 	}
 	if checked["../../README.md"] < 2 || len(checked) < 8 {
-		t.Errorf("found run files on %v", checked)
+		t.Errorf("got run files per page %v, want at least 2 in the README and at least 8 pages", checked)
 	}
 }

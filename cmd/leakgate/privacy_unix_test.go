@@ -203,7 +203,7 @@ func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
 		info, err := e.Info()
 		if path == dir && there != 0 {
 			if err == nil && info.Mode().Perm() != there {
-				t.Errorf("%s has the mode %v now", path, info.Mode())
+				t.Errorf("the mode of %s changed to %v, want %v", path, info.Mode(), there)
 			}
 			return err
 		}

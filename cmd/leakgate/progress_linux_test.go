@@ -111,7 +111,7 @@ func TestReadProgress(t *testing.T) {
 		tell("a.csv", 1)
 		time.Sleep(time.Minute)
 		if text := out.drawn(); text != "\r\x1b[K" {
-			t.Errorf("drawn after the end: %q", text)
+			t.Errorf("got %q on the terminal after the end, want only an empty line", text)
 		}
 	})
 }

@@ -142,7 +142,7 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 			}
 			if kept := keptDump(t, dump+".zst"); bytes.Contains(kept, []byte("correct horse")) != (i == 0 &&
 				keep == "raw") {
-				t.Errorf("%s: kept the wrong form of the dump, %d bytes", keep, len(kept))
+				t.Errorf("keep=%s: the dump of %d bytes is stripped but should be raw, or the reverse", keep, len(kept))
 			}
 		}
 	}
@@ -190,12 +190,12 @@ func TestReportWrongInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":              {nil, "want one run directory, got 0"},
-		"two":                  {[]string{empty, foreign}, "want one run directory, got 2"},
-		"empty directory":      {[]string{empty}, "is not a run directory: it has no samples.ndjson"},
-		"missing directory":    {[]string{filepath.Join(empty, "none")}, "is not a run directory"},
-		"a file":               {[]string{file}, "file"},
-		"file of another kind": {[]string{foreign}, "read samples header"},
+		"nothing":                {nil, "want one run directory, got 0"},
+		"two":                    {[]string{empty, foreign}, "want one run directory, got 2"},
+		"empty directory":        {[]string{empty}, "is not a run directory: it has no samples.ndjson"},
+		"missing directory":      {[]string{filepath.Join(empty, "none")}, "is not a run directory"},
+		"a file":                 {[]string{file}, "file"},
+		"file in another format": {[]string{foreign}, "read samples header"},
 	} {
 		code, out, errOut := typed(t, nil, append([]string{"report"}, c.args...)...)
 		if code != 2 || out != "" || !strings.Contains(errOut, c.want) {
@@ -243,7 +243,7 @@ func TestSecondRunOnADevice(t *testing.T) {
 			"--out",
 			filepath.Join(dir, "other"))
 		if code != record.ExitInconclusive {
-			t.Errorf("run on another device: exit %d\n%s", code, errOut)
+			t.Errorf("run on another device: exit %d, want %d\n%s", code, record.ExitInconclusive, errOut)
 		}
 		code, _, errOut = phones.typed(t, append(second, "--wait", "--out", filepath.Join(dir, "third"))...)
 		if code != record.ExitInconclusive || strings.Count(errOut, "waiting for it to end") != 1 {

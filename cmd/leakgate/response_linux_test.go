@@ -126,7 +126,7 @@ func beginNight(t *testing.T, r *hostdevicetest.Running) watching {
 	config := strings.NewReplacer("com.example.leaky", r.Package(), "duration: 55m", "duration: "+nightDuration,
 		"normal: 30s", "normal: 15s").Replace(string(text))
 	if !strings.Contains(config, "duration: "+nightDuration) || !strings.Contains(config, "normal: 15s") {
-		t.Fatal("the example has a different duration or interval")
+		t.Fatal("the duration or the interval could not be replaced in the example")
 	}
 	return begin(t, r, 4*time.Minute, config)
 }
@@ -389,7 +389,7 @@ func (w watched) in(d record.Diagnosis, file string) string {
 func assertNothingLeft(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
 	if out := r.Must(t, "shell", "ls -A /data/local/tmp"); out != "" {
-		t.Errorf("not removed from the device: %s", out)
+		t.Errorf("files remain on the device: %s", out)
 	}
 }
 
@@ -414,8 +414,8 @@ func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 		got = append(got, s.Step+" "+s.Outcome)
 		if has := s.File != ""; has != (s.Outcome == "complete" || s.Outcome == "fallback") || !has &&
 			len(s.Reasons) == 0 {
-			t.Errorf("%s: step %s has the outcome %s, file %q, reasons %q", d.Process, s.Step, s.Outcome, s.File,
-				s.Reasons)
+			t.Errorf("%s: step %s with outcome %s has file %q and reasons %q, want one of them", d.Process, s.Step,
+				s.Outcome, s.File, s.Reasons)
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -490,7 +490,7 @@ func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	w.assertNight(t, r)
 	for _, p := range w.Processes {
 		if p.Source != "smaps_rollup" {
-			t.Errorf("process %s was read from %s", p.Process, p.Source)
+			t.Errorf("process %s was read from %s, want smaps_rollup", p.Process, p.Source)
 		}
 	}
 	w.assertRhythm(t)
@@ -509,17 +509,17 @@ func (w watched) assertJavaLeak(t *testing.T) {
 	f := found(t, d, "suspect")
 	if !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") ||
 		!strings.Contains(strings.Join(f.Trace, "\n"), "static Leaky.OPEN_SESSIONS") {
-		t.Errorf("found %s with the trace %q", f.Name, f.Trace)
+		t.Errorf("got suspect %s with trace %q, want Leaky$Session, held by Leaky.OPEN_SESSIONS", f.Name, f.Trace)
 	}
 	// The leak began slightly before it was first found.
 	began := w.foundAt("java")
 	w.assertLeaked(t, "leaked sessions", f.Bytes, began, began, d)
 	w.says(t, "x Leaky$Session, held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS", "MB retained")
 	if p := w.process(t, "java"); !(p.Paused > 0 && p.Paused < 300) {
-		t.Errorf("the process was paused for %v s", p.Paused)
+		t.Errorf("the process was paused for %v s, want more than 0 s and less than 300 s", p.Paused)
 	}
 	if !w.has("java", "pause") {
-		t.Error("the series has no event for the pause of the dump")
+		t.Error("the series has no pause event for the heap dump")
 	}
 	assertStripped(t, w.in(d, step(t, d, "heap").File), true)
 }
@@ -549,7 +549,7 @@ func assertStripped(t *testing.T, dump string, want bool) {
 		t.Errorf("%s is not a dump of the app", dump)
 	}
 	if texts := bytes.Contains(data, []byte("java.vm.specification.version")); texts == want {
-		t.Errorf("%s contains strings of the app: %t", dump, texts)
+		t.Errorf("%s contains strings: %t, want %t", dump, texts, !want)
 	}
 }
 
@@ -564,7 +564,7 @@ func (w watched) assertNativeLeak(t *testing.T) {
 		t.Errorf("%s grew", f.Name)
 	}
 	if f.Share == nil || *f.Share < 0.8 {
-		t.Errorf("%s has a share of %v in the growth", f.Name, f.Share)
+		t.Errorf("%s accounts for a share of %v of the growth, want at least 0.8", f.Name, f.Share)
 	}
 	w.assertGrown(t, "growth of "+f.Name, f.BytesDelta, before, d)
 	w.says(t, f.Name+" +", "% of +")
@@ -634,7 +634,8 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 		if p.Source != "status" || !strings.Contains(reasons, "smaps_rollup") ||
 			!strings.Contains(reasons, "Permission denied") ||
 			!strings.Contains(reasons, "package not debuggable: "+r.Package()) {
-			t.Errorf("process %s was read from %s for the reasons %q", p.Process, p.Source, p.Reasons)
+			t.Errorf("process %s was read from %s, want status because of denied permissions: %q", p.Process, p.Source,
+				p.Reasons)
 		}
 		w.says(t, p.Process+" found: pid "+fmt.Sprint(p.PID)+", read by status")
 		assertFilesTold(t, p)
@@ -655,7 +656,7 @@ func assertFilesTold(t *testing.T, p record.Process) {
 	said := slices.ContainsFunc(p.HeadroomReasons,
 		func(text string) bool { return strings.HasPrefix(text, "open files: ") })
 	if told == said {
-		t.Errorf("%s: open files known: %t, reason given: %t", p.Process, told, said)
+		t.Errorf("%s: got number of open files: %t, got reason: %t; want exactly one of them", p.Process, told, said)
 	}
 }
 

@@ -440,7 +440,7 @@ diagnose:
 		}
 		if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") &&
 			!strings.Contains(text, "com.shop.source") {
-			t.Errorf("the names of the source are missing:\n%s", text)
+			t.Errorf("the summary lacks the names from the source code:\n%s", text)
 		}
 	})
 }

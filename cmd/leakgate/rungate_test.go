@@ -58,7 +58,7 @@ func TestRunGated(t *testing.T) {
 			t.Errorf("exit %d\n%s", code, out)
 		}
 		if r, err := record.ReadRun("same"); err != nil || r.ExitCode != record.ExitLeak {
-			t.Errorf("want the exit code of a leak in run.json: %v, got %d", err, r.ExitCode)
+			t.Errorf("got exit code %d in run.json, want %d: %v", r.ExitCode, record.ExitLeak, err)
 		}
 		code, out = run("worse", "CheckoutActivity LegacyActivity", "confirm: 1")
 		if code != 1 || !strings.Contains(out, "1 new leak, in two runs") || !strings.Contains(out, "LegacyActivity") {

@@ -74,7 +74,7 @@ func TestScreenOfATerminal(t *testing.T) {
 		screen := replay(t, out.String())
 		want := []string{"S1 mark: loop 2", "PROCESS", "com.x @S1", "ü"}
 		if len(screen) != len(want) {
-			t.Fatalf("got %d lines on the screen: %q", len(screen), screen)
+			t.Fatalf("got %d lines on the screen, want %d: %q", len(screen), len(want), screen)
 		}
 		for i, line := range screen {
 			if !strings.Contains(line, want[i]) || text.Columns(line) >= 90 {
@@ -250,7 +250,7 @@ func replay(t *testing.T, text string) []string {
 		}
 		line, rest, ok := strings.Cut(text, "\n")
 		if !ok {
-			t.Fatalf("the line does not end: %q", text)
+			t.Fatalf("the last line has no newline: %q", text)
 		}
 		lines, text = append(lines, line), rest
 	}

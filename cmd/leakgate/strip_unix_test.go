@@ -47,7 +47,7 @@ func TestStripInterrupted(t *testing.T) {
 		code := j.end(t)
 		_, missing := os.Stat(out)
 		switch {
-		case code == exitOK, code == -1 && missing == nil: // or it already ignored signals
+		case code == exitOK, code == -1 && missing == nil: // finished, or already ignored signals
 			checkFile(t, out, want)
 			if err := os.Remove(out); err != nil {
 				t.Fatal(err)
@@ -57,7 +57,7 @@ func TestStripInterrupted(t *testing.T) {
 			interrupted++
 			only(t, dir)
 		case code == -1 && j.errOut.Len() == 0:
-			only(t, dir) // it did not handle signals yet
+			only(t, dir) // the program did not handle signals yet
 		default:
 			t.Errorf("exit %d, %s", code, j.errOut.String())
 		}

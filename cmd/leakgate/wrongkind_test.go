@@ -144,7 +144,7 @@ func TestWrongKindsOfFiles(t *testing.T) {
 				t.Errorf("%s of %s: no %q in: %s%s", c.name, kind, says, errOut, out)
 			}
 			if n := len(errOut); n > 3000 {
-				t.Errorf("%s with a file of kind %s: %d bytes on stderr", c.name, kind, n)
+				t.Errorf("%s of %s: got %d bytes on stderr, want at most 3000", c.name, kind, n)
 			}
 		}
 	}

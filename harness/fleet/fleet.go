@@ -109,8 +109,8 @@ func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
 		if len(old) > 0 {
 			why = fmt.Sprintf("; devices.min_api is %d but %s", c.MinAPI, strings.Join(old, " and "))
 		}
-		return nil, fmt.Errorf("the run needs %d devices (devices.require) but has %d%s",
-			max(c.Require, 1), len(f.devices), why)
+		return nil, fmt.Errorf("the run needs %s (devices.require) but has %d%s",
+			text.Count(max(c.Require, 1), "device", "devices"), len(f.devices), why)
 	}
 	return f, nil
 }

@@ -60,7 +60,7 @@ func TestOpen(t *testing.T) {
 			two, DeviceChoice{MinAPI: 26, Require: 2}, nil,
 			"the run needs 2 devices (devices.require) but has 1; devices.min_api is 26 but b has API 21",
 		},
-		"all devices too old": {two, DeviceChoice{MinAPI: 35}, nil, "needs 1 devices"},
+		"all devices too old": {two, DeviceChoice{MinAPI: 35}, nil, "needs 1 device (devices.require) but has 0"},
 	} {
 		c.choice.Client, c.choice.Getenv = client(t, c.phones), getenv(c.env)
 		f, err := Open(t.Context(), c.choice)

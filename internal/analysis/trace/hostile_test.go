@@ -244,10 +244,10 @@ func TestCancelled(t *testing.T) {
 	targets := w.objects(at)
 	s := w.find(targets, trace.Options{})
 	if _, err := s.Leaks(ctx, silent); !errors.Is(err, context.Canceled) {
-		t.Errorf("leaks of a canceled search: %v", err)
+		t.Errorf("leaks of a canceled search: got error %v, want %v", err, context.Canceled)
 	}
 	if _, err := s.Tree(ctx, targets); !errors.Is(err, context.Canceled) {
-		t.Errorf("tree of a canceled search: %v", err)
+		t.Errorf("tree of a canceled search: got error %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -330,7 +330,8 @@ func TestSharedChain(t *testing.T) {
 	edges := int64(0)
 	w.reader.Read(w.object(m), func(trace.Edge) { edges++ })
 	if edges < n || edges > 8*w.graph.Objects {
-		t.Errorf("map has %d references in a dump of %d objects", edges, w.graph.Objects)
+		t.Errorf("map has %d references in a dump of %d objects, want %d to %d", edges, w.graph.Objects, n,
+			8*w.graph.Objects)
 	}
 }
 

@@ -49,6 +49,6 @@ func TestLongWays(t *testing.T) {
 		folded += e.Repeat
 	}
 	if n := len(traces[0].Elements); n > 8 || folded != nodes-2 {
-		t.Errorf("the last node has %d elements and %d folded ones", n, folded)
+		t.Errorf("the last node has %d elements and %d folded ones, want at most 8 and %d", n, folded, nodes-2)
 	}
 }

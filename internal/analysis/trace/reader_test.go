@@ -257,7 +257,7 @@ func TestRing(t *testing.T) {
 		}
 	})
 	if items < 100 || items > 300 {
-		t.Errorf("read %d items from 100 nodes", items)
+		t.Errorf("read %d items from 100 nodes, want 100 to 300", items)
 	}
 }
 
@@ -501,7 +501,7 @@ func TestThreads(t *testing.T) {
 		t.Errorf("locals of a thread = %s", got)
 	}
 	if got := w.brief(w.object(s.Main().Ref), s.names); strings.Contains(got, "Local") {
-		t.Errorf("locals of an ignored thread = %s", got)
+		t.Errorf("locals of an ignored thread = %s, want none", got)
 	}
 	var frames []string
 	for _, r := range w.reader.Roots() {
