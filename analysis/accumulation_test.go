@@ -237,8 +237,8 @@ func rootedBy(kind hprof.SubTag, n int) func(h *hproftest.Heap) {
 	}
 }
 
-// couriers creates threads of one class, each of which holds a session through
-// a field and through a local variable.
+// couriers creates n threads of one class. Each thread holds field bytes
+// through a field and, if local is not 0, local bytes through a local variable.
 func couriers(h *hproftest.Heap, n int, field, local uint32) (list []hproftest.Ref) {
 	c := h.Declare("com.shop.Courier", h.Class("java.lang.Thread"), "object parcel")
 	for i := range n {

@@ -18,8 +18,8 @@ func held(class string, count int, lines ...string) Leak {
 	return Leak{Key: key, KeyText: lines, Class: class, Instances: count, RetainedBytes: int64(count) * 100}
 }
 
-// The two leaks of each pair are either the same leak, held by something else
-// in head, or two different leaks.
+// TestMoved checks which leaks are paired as one leak that something else holds
+// in head, and which are reported as two leaks.
 func TestMoved(t *testing.T) {
 	loaded := loadedClasses{base: map[string]bool{"Wish": true}, head: map[string]bool{"List": true}}
 	for name, c := range map[string]struct {
@@ -186,8 +186,8 @@ func isStable(gone, added []*leakSum, classes loadedClasses, m map[*leakSum]*lea
 	return true
 }
 
-// If there are very many leaks, the leaks that retain the most bytes are
-// compared, and the diff has a warning.
+// Of more than mostMoved leaks, only those that retain the most bytes are
+// compared, and the diff contains a warning.
 func TestMovedOfMany(t *testing.T) {
 	var base, head []Leak
 	for i := range mostMoved + 1 {
@@ -278,7 +278,7 @@ func TestNameMismatches(t *testing.T) {
 	}
 }
 
-// Summaries have the same pairs as their dumps.
+// TestMatchMoved checks that MatchMoved pairs the same leaks as compareLeaks.
 func TestMatchMoved(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	pairs := 0

@@ -147,7 +147,7 @@ func checkMirror(t *testing.T, d, m *Diff) {
 	}
 }
 
-// This compares each recorded dump with every other one.
+// TestDiffOfRecordedDumps compares each recorded dump with every other one.
 func TestDiffOfRecordedDumps(t *testing.T) {
 	var all []*Summary
 	for _, file := range []string{
@@ -168,7 +168,7 @@ func TestDiffOfRecordedDumps(t *testing.T) {
 	}
 }
 
-// randomHeap returns a small heap of random objects, for a graph that is also
+// randomHeap returns a dump of random objects that is small enough to be
 // counted by brute force.
 func randomHeap(t testing.TB, seed uint64) []byte {
 	t.Helper()
@@ -208,7 +208,8 @@ func randomHeap(t testing.TB, seed uint64) []byte {
 	return dump
 }
 
-// counted is a small dump that is counted by brute force.
+// counted holds the classes and the paths of a small dump, counted by brute
+// force.
 type counted struct {
 	classes map[string]classSum
 	// ways holds the merged paths down the dominator tree, as names joined by
@@ -216,8 +217,8 @@ type counted struct {
 	ways map[string]Change
 }
 
-// name returns the name of an object's class on a path. Lambdas whose names
-// differ only in their number have the same name.
+// name returns the name of an object's class on a path. Lambdas that differ
+// only in their number get the same name.
 func name(n *hproftest.Node) string {
 	text := heap.NormalName(n.Class)
 	if n.Kind == hprof.SubClassDump {
@@ -240,8 +241,8 @@ func countByHand(t testing.TB, dump []byte) counted {
 		t.Fatal(err)
 	}
 	for _, n := range g.Nodes {
-		// In HotSpot, no field holds the class of an object, and ahat does not
-		// treat the class as held.
+		// In a HotSpot dump, no field references the class of an object, and
+		// ahat does not count the class as referenced by its instances.
 		if n.Kind != hprof.SubClassDump {
 			delete(n.Refs, "<class>")
 		}
@@ -312,8 +313,8 @@ func (c *counted) addToPath(g *hproftest.Graph, id hprof.ID, lost map[hprof.ID]m
 	c.ways[way] = w
 }
 
-// This checks the changes of each class, and of each step of each path, against
-// a second implementation on random graphs.
+// TestDiffByBruteForce compares the changes of each class, and of each step of
+// each path, with those of a second implementation on random graphs.
 func TestDiffByBruteForce(t *testing.T) {
 	paths := 0
 	for seed := range uint64(60) {
@@ -379,7 +380,7 @@ func checkPath(t *testing.T, p PathChange, base, head *counted) {
 }
 
 // checkMostGrown checks that the largest growth is on a reported path. A diff
-// may report no growth if the largest is less than 2*noise bytes.
+// may report no growth if the largest growth is less than 2*noise bytes.
 func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 	t.Helper()
 	most := int64(0)
@@ -398,7 +399,7 @@ func checkMostGrown(t *testing.T, d *Diff, base, head *counted) {
 	}
 }
 
-// This checks the paths that are found in given trees.
+// TestDiffPaths checks the paths that are found in given trees.
 func TestDiffPaths(t *testing.T) {
 	// Each line is a step, indented by its depth: its class, objects and bytes.
 	tree := func(text string) classTree {
@@ -467,8 +468,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// This checks the typical result for an app with a list of sessions that has
-// grown.
+// TestDiffOfApp checks the typical result for an app with a list of sessions
+// that has grown.
 func TestDiffOfApp(t *testing.T) {
 	app := func(n int, android bool) *Summary {
 		h := hproftest.Android(hproftest.Phone{SDK: 34})

@@ -17,8 +17,8 @@ func TestExplainedBy(t *testing.T) {
 	for name, c := range map[string]struct {
 		class string
 		count int64
-		// holder is the object before the place on the trace; of is the class
-		// of the object at the place.
+		// holder is the object that precedes the place in the trace; of is the
+		// class of the object at the place.
 		holder, place, of string
 		told              bool
 	}{

@@ -147,7 +147,7 @@ func grownHeap(t testing.TB, elements int, form hproftest.Form) []byte {
 	return dump
 }
 
-// This checks the warnings about a series.
+// TestGrowthWarnings checks the warnings about a series.
 func TestGrowthWarnings(t *testing.T) {
 	first, second := hproftest.Form{Runtime: hproftest.HotSpot}, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4}
 	second.Time = hproftest.Form{}.Time.AddDate(2000, 0, 0)
@@ -296,8 +296,8 @@ func TestGrowthOfMixedDumps(t *testing.T) {
 	}
 }
 
-// headOf truncates a dump after the first part of its heap, before the classes
-// that identify the platform.
+// headOf returns the beginning of a dump, truncated before the classes that
+// identify the platform.
 func headOf(t testing.TB, dump []byte) []byte {
 	t.Helper()
 	for size := len(dump); size > 0; size -= len(dump) / 50 {

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )
 
-// collections lists the collections of java.util and typical subclasses in
-// programs. class is the name that a key contains for the class of the
+// collections lists the collections of java.util and subclasses that are
+// typical of programs. class is the class name that a key contains for the
 // collection. E is the class of the elements or, for a map, of the values.
 var collections = []struct{ make, class string }{
 	{"new HashMap<Object, E>()", "java.util.HashMap"},
@@ -44,7 +44,7 @@ var collections = []struct{ make, class string }{
 	{"new ConcurrentLinkedQueue<E>()", "java.util.concurrent.ConcurrentLinkedQueue"},
 	{"new ConcurrentLinkedDeque<E>()", "java.util.concurrent.ConcurrentLinkedDeque"},
 	{"new LinkedTransferQueue<E>()", "java.util.concurrent.LinkedTransferQueue"},
-	// These collections contain another collection.
+	// These collections store their elements in another collection.
 	{"new TreeSet<E>()", "java.util.TreeMap"},
 	{"new ConcurrentSkipListSet<E>()", "java.util.concurrent.ConcurrentSkipListMap"},
 	{"new CopyOnWriteArraySet<E>()", "java.util.concurrent.CopyOnWriteArrayList"},

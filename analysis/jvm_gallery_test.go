@@ -106,7 +106,7 @@ func grownIn(t *testing.T, j *jvmtest.JDK, jar, main, shape string) *analysis.Gr
 	return series.Report(10)
 }
 
-// growthText returns the beginning of a report.
+// growthText returns a report with its first three places, as indented JSON.
 func growthText(t *testing.T, g *analysis.Growth) string {
 	t.Helper()
 	short := *g

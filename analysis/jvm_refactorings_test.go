@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// TestRefactorings changes the code that holds the leaks of a program. Existing
-// leaks keep their identity and are not reported as new; leaks that are new are
-// reported as new.
+// TestRefactorings compares builds of a program in which the code that holds
+// the leaks is refactored. Existing leaks keep their identity and are not
+// reported as new; leaks that are new are reported as new.
 func TestRefactorings(t *testing.T) {
 	t.Parallel()
 	list := jvmtest.Refactorings()
@@ -38,8 +38,9 @@ func TestRefactorings(t *testing.T) {
 	checkRenamed(t, base, renamed)
 }
 
-// checkRenamed compares builds that ProGuard has renamed. The leaks are matched
-// if each build has its mapping, and are not matched without mappings.
+// checkRenamed compares builds that ProGuard has renamed. It checks that the
+// leaks are matched if each build has its mapping, and that they are not
+// matched without mappings.
 func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
@@ -99,8 +100,8 @@ func summaryOf(t *testing.T, v jvmtest.Variant, mapping string, leaking []string
 	return s
 }
 
-// checkRefactored checks that each leak keeps its identity, by the keys of
-// base, and that only the expected changes occur.
+// checkRefactored checks that each leak has the key that it has in base, and
+// that only the expected changes occur.
 func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys map[string]string) {
 	t.Helper()
 	if !d.Comparable {

@@ -122,8 +122,9 @@ func suspected(l *analysis.Leak, k jvmtest.Leak) bool {
 		func(e analysis.TraceElement) bool { return e.Suspect && e.Owner == k.Owner && e.Reference == k.Field })
 }
 
-// checkRoots checks traces against a second reader of the dump: they begin at a
-// root of the expected kind, and each field on them has the expected reference.
+// checkRoots checks traces against a second reader of the dump: each trace must
+// begin at a root of the expected kind, and each field on it must contain the
+// expected reference.
 func (d jvmDump) checkRoots(t *testing.T, leaks []analysis.Leak) {
 	t.Helper()
 	g, err := d.graph()
@@ -146,8 +147,9 @@ func (d jvmDump) checkRoots(t *testing.T, leaks []analysis.Leak) {
 	}
 }
 
-// references reports whether an object has a reference that is in a trace. For
-// a collection, it reports whether the element is anywhere in the collection.
+// references reports whether an object has the reference that an element of a
+// trace names. For an array, it reports whether any element is the reference;
+// for an entry of a collection, it returns true without a check.
 func references(from *hproftest.Node, e analysis.TraceElement, to hprof.ID) bool {
 	switch {
 	case e.Kind == "static_field":

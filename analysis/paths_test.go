@@ -125,8 +125,8 @@ func objectNumber(t testing.TB, text string) (id hprof.ID) {
 	return id
 }
 
-// This checks the accepted spellings of a class name, and the errors for a
-// class that does not exist.
+// TestPathsClassNames checks the accepted spellings of a class name, and the
+// errors for a class that does not exist.
 func TestPathsClassNames(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	cart := h.Activity("com.shop.CartActivity", hproftest.Attached)

@@ -28,9 +28,9 @@ func catalog(h *hproftest.Heap) {
 	}
 }
 
-// Objects that several classes hold together are reported with their static
-// fields, both in dumps in which the class loader dominates them and in dumps
-// in which nothing does.
+// Objects that several classes hold together are reported with the static
+// fields that hold them, both in dumps in which the class loader dominates them
+// and in dumps in which nothing does.
 func TestSharedSuspects(t *testing.T) {
 	t.Parallel()
 	type form struct {
@@ -148,8 +148,8 @@ func checkShared(t *testing.T, name string, r *Report, want []string) {
 		a.Holds != "byte[]" || a.Held != 200 || a.HeldBytes != 200*10_000 {
 		t.Errorf("%s: %+v", name, a)
 	}
-	// If their holders are removed, the objects are freed, except for those
-	// that have another holder. The path leads to the first object.
+	// Removing the reported holders frees the objects, except for those that
+	// another holder holds as well. The path leads to the first object.
 	if s.RetainedBytes < a.Bytes*9/10 || s.RetainedBytes > a.Bytes+20_000 ||
 		len(s.Objects) != len(slices.Compact(slices.Clone(s.Objects))) || len(s.Trace) < 2 {
 		t.Errorf("%s: %d bytes retained by %q, path of %d elements", name, s.RetainedBytes, s.Objects, len(s.Trace))

@@ -97,7 +97,8 @@ func lastStep(tr *sharktest.Trace) string {
 // notHolding lists the shapes whose references do not hold a leak.
 var notHolding = []string{"weak reference", "soft reference", "phantom reference", "WeakHashMap key"}
 
-// flattened holds the expected last steps of paths through collections.
+// flattened maps a case to the expected last step of its path through a
+// collection.
 var flattened = map[string]string{
 	"holder/ArrayList": "java.util.ArrayList[2]", "holder/LinkedList": "java.util.LinkedList[2]",
 	"harmony/LinkedList":     "java.util.LinkedList[3]",
@@ -132,8 +133,8 @@ func (s sightings) add(what, text string) {
 	s[what][text] = true
 }
 
-// has reports whether a string of the given kind equals part or, if the kind
-// consists of sentences, contains it.
+// has reports whether a string of the given kind equals part or, for kinds
+// whose strings are sentences, contains it.
 func (s sightings) has(what, part string) bool {
 	if what == "reason" || what == "label" || what == "collection" {
 		for text := range s[what] {

@@ -23,8 +23,8 @@ type sharkDifference struct {
 
 // sharkDifferences are all intentional differences, in the order in which they
 // are enabled: first those in the search for paths, then those in the known
-// leaks and the inspectors, then those in what ends a path. docs/rationale.md
-// lists the reasons, in the same order.
+// leaks and the inspectors, then those in the rules for where a path ends.
+// docs/rationale.md lists the reasons, in the same order.
 var sharkDifferences = []sharkDifference{
 	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint",
 		func(r *rules) { r.weakMaps = true }},
@@ -78,7 +78,8 @@ type rules struct {
 	weakMaps, ends bool
 	// without lists the collections that are read like any other object.
 	without []string
-	// patterns are those of known leaks that only our list contains.
+	// patterns are those of the known leaks that come from our list instead of
+	// Shark's.
 	patterns []string
 	// judges selects the objects that are judged by our inspectors instead of
 	// Shark's.
@@ -174,8 +175,9 @@ func (r *rules) judge(s *scale, o heap.Object) bool {
 	return slices.ContainsFunc(r.judges, func(judge func(*scale, heap.Object) bool) bool { return judge(s, o) })
 }
 
-// targets returns the leaking objects. Objects that judge selects leak if our
-// inspectors say so, all others if Shark's say so.
+// targets returns the leaking objects. With a class, these are all its
+// instances. Otherwise our inspectors decide about the objects that judge
+// selects, and Shark's decide about all others.
 func (r *rules) targets(s *scale, class string) (list []heap.Object) {
 	if class != "" {
 		return s.graph.Exactly(class)
@@ -314,9 +316,9 @@ type differenceCount struct {
 }
 
 // TestSharkDifferences enables our differences from Shark 2.14, one after the
-// other, on every generated dump. With none enabled, the answers are those of
-// mode shark214, which TestSharkGenerated compares with Shark's; with all
-// enabled, they are those of reports. The test shows that each change has a
+// other, on every generated dump. With no difference enabled, the answers are
+// those of mode shark214, which TestSharkGenerated compares with Shark's; with
+// all enabled, they are those of reports. The test shows that each change has a
 // known cause, and that there are no other changes.
 func TestSharkDifferences(t *testing.T) {
 	counts := make([]differenceCount, len(sharkDifferences))
@@ -349,7 +351,8 @@ func TestSharkDifferences(t *testing.T) {
 	}
 }
 
-// attribute counts, for one search, the differences that change its answer.
+// attribute adds to counts the differences that change the answer of one
+// search, and reports whether the answer changes.
 func attribute(t *testing.T, c *sharkCase, a *sharkAnswer, counts []differenceCount) (changed bool, err error) {
 	t.Helper()
 	f := find(t, c.data, a.options(false))

@@ -20,8 +20,8 @@ type sharkFault struct {
 	dump func(*testing.T) []byte
 	// sound is a dump of the same leaks without the fault.
 	sound func(*testing.T) []byte
-	// failure is Shark's error. If failure is "", wrong reports whether Shark's
-	// answer is wrong.
+	// failure is Shark's error. If failure is "", wrong returns an error unless
+	// Shark's answer is wrong.
 	failure string
 	wrong   func(a, sound *sharktest.Answer, dump []byte) error
 }
@@ -50,8 +50,8 @@ func sharkFaults() []sharkFault {
 	}
 }
 
-// countedTwice returns an error unless Shark counts twice as many classes as in
-// the last dump of the file.
+// countedTwice returns an error unless Shark counts twice as many classes as
+// the last dump of the file contains.
 func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
 	const count = "Class count"
 	inOneDump, err := strconv.Atoi(sound.Metadata[count])
@@ -70,8 +70,8 @@ func countedEach(a, _ *sharktest.Answer, dump []byte) error {
 	return nil
 }
 
-// faultCase is the base of the dumps: one leak, and nothing on which Shark
-// fails.
+// faultCase is the name of the case from which the faulty dumps are made: one
+// leak, and nothing on which Shark fails.
 const faultCase = "known/message obj, fixed"
 
 // faultHeap returns a heap with one leak.
@@ -106,9 +106,8 @@ func addDanglingReference(h *hproftest.Heap) {
 	h.Set(h.Application(), "mActivityLifecycleCallbacks", h.Missing())
 }
 
-// addComposition returns a function that adds a composition that is still
-// running to the path to another leak, in the form that newer or older versions
-// of Compose use.
+// addComposition returns a function that adds a running composition to the path
+// to another leak, in the form that newer or older versions of Compose use.
 func addComposition(newer bool) func(*hproftest.Heap) {
 	return func(h *hproftest.Heap) {
 		c := h.Composition
@@ -150,7 +149,7 @@ func concatenate(t *testing.T) []byte {
 }
 
 // texts returns a function that dumps a heap with a leak that holds 50 strings.
-// They either share one char[], like the strings that substring() created
+// The strings either share one char[], like those that substring() created
 // before Android 7, or have one char[] each.
 func texts(share bool) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
@@ -224,7 +223,7 @@ func TestSharkFaults(t *testing.T) {
 }
 
 // compareSound compares our answers on a faulty dump with our answers on a
-// sound one, and sizes with those of the plain reader.
+// sound one, and our sizes with those of the plain reader.
 func compareSound(t *testing.T, faulty, sound []byte) {
 	t.Helper()
 	f, other := find(t, faulty, Options{}), find(t, sound, Options{})

@@ -146,15 +146,15 @@ var recordedDifferences = map[string][]string{
 	"leak_service_binder.hprof.hashmap.json": {"values of a WeakHashMap are its elements"},
 }
 
-// dottedNames is the dump of an old JVM, in which the names of classes contain
-// dots. Shark 2.14 expects slashes if the format is not Android's. Shark
-// therefore does not find any of its known classes, and reads collections like
-// any other object.
+// dottedNames is the answer about the dump of an old JVM, in which the names of
+// classes contain dots. Shark 2.14 expects slashes if the format is not
+// Android's. Shark therefore does not find any of its known classes, and reads
+// collections like any other object.
 const dottedNames = "hprof-32.bin.hashmap.json"
 
-// TestSharkRecordedMaps treats all HashMaps of seven real dumps as leaking. By
-// Shark's rules, the leaks and their identities are the same as Shark's; every
-// change by our own rules is due to our known differences.
+// TestSharkRecordedMaps treats all HashMaps of seven real dumps as leaking.
+// Under Shark's rules, the leaks and their identities are the same as Shark's;
+// every change that our own rules make is due to a known difference.
 func TestSharkRecordedMaps(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof", "shark-2.14"), "*.hashmap.json"))
 	if err != nil || len(names) != 7 {

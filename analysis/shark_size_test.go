@@ -15,11 +15,11 @@ import (
 )
 
 // TestSharkSizes explains the differences between the sizes of Shark 2.14 and
-// ours, byte by byte. In each generated dump, it compares every object on a
-// path that may be the cause of a leak. Our size is exactly what the object
-// dominates in the whole heap. Shark's size differs in five ways:
-//   - It covers what the paths of its search lead to. This includes objects
-//     that other roots or ignored references also hold (beyond), but excludes
+// ours, byte by byte. In each generated dump, it compares every object that may
+// cause a leak and is on a path. Our size is exactly what the object dominates
+// in the whole heap. Shark's size differs in five ways:
+//   - It covers the objects that its search reaches. This includes objects that
+//     other roots or ignored references also hold (beyond), but excludes
 //     objects to which only ignored references lead (out of sight).
 //   - It adds the array of a string, or the elements of an array of boxed
 //     values, once for each object that holds them, even if others hold them
@@ -54,7 +54,8 @@ func TestSharkSizes(t *testing.T) {
 	}
 }
 
-// sizeSums counts the objects whose sizes differ because of one cause.
+// sizeSums counts the compared objects, those of equal size, and those whose
+// sizes differ, by cause.
 type sizeSums struct {
 	objects, equal                                           int
 	beyond, contents, flags, weak, approximation, outOfSight int
@@ -77,7 +78,7 @@ type weighing struct {
 	// Shark's references lead. Both are nil until computed.
 	dominators map[heap.Object]heap.Object
 	all        map[heap.Object]bool
-	// known are the compared objects, by Shark's description of them.
+	// known maps the compared objects to their sizes in Shark's answer.
 	known map[heap.Object]int64
 }
 
@@ -114,7 +115,8 @@ func weigh(t *testing.T, data []byte) *weighing {
 	return w
 }
 
-// readPlain reads data that the graph lacks, with the plain reader.
+// readPlain reads the dump with the plain reader, to get data that the graph
+// lacks.
 func (w *weighing) readPlain(t *testing.T) {
 	t.Helper()
 	var err error
@@ -300,7 +302,7 @@ func (w *weighing) retained(id uint64) int64 {
 }
 
 // compareTrace checks the sizes of the objects on one of Shark's traces and
-// returns the largest size of a leaking one.
+// returns the size of the largest leaking object on it.
 func (w *weighing) compareTrace(x *sharktest.Trace, sum *sizeSums) (size int64, err error) {
 	objects := []sharktest.Object{x.Leaking}
 	for _, r := range x.Path {
@@ -357,9 +359,9 @@ func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) err
 	return nil
 }
 
-// differ compares the objects that an object dominates among Shark's references
-// with those that it dominates in our model. exact is the size that Shark would
-// report if its dominators were exact.
+// differ compares the objects that an object dominates in the graph of Shark's
+// references with those that it dominates in our model. exact is the size that
+// Shark would report if its dominators were exact.
 func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err error) {
 	theirs, ours := w.dominated(o), w.near(o)
 	outside := sync.OnceValue(func() map[hprof.ID]bool { return w.plain.Reachable(w.graph.ID(o)) })
@@ -416,7 +418,7 @@ func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
 }
 
 // holder returns the string, or the array of boxed values, to whose contents an
-// object belongs; if the object is not contents, it returns the object itself.
+// object belongs; for any other object, it returns the object itself.
 func (w *weighing) holder(o heap.Object) heap.Object {
 	d, ok := w.graph.Dominator(o)
 	if ok && (w.graph.Class(d) == "java.lang.String" || boxes[w.graph.Class(d)]) {
@@ -425,8 +427,8 @@ func (w *weighing) holder(o heap.Object) heap.Object {
 	return o
 }
 
-// sizeDifference holds the bytes that Shark counts in excess, by cause;
-// outOfSight is the number of bytes that it omits.
+// sizeDifference holds the excess bytes that Shark counts, by cause; outOfSight
+// is the number of bytes that it omits.
 type sizeDifference struct {
 	beyond, contents, flags, weak, approximation, outOfSight int64
 }
@@ -448,7 +450,7 @@ func (s *sizeSums) add(d sizeDifference, equal bool) {
 }
 
 // near returns an object and the objects that it dominates in our model; the
-// set is empty if only weaker references hold the object.
+// set is empty unless the object is strongly or softly reachable.
 func (w *weighing) near(top heap.Object) map[heap.Object]bool {
 	set := map[heap.Object]bool{}
 	if w.graph.Reachability(top) > heap.Soft {

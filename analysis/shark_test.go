@@ -75,8 +75,8 @@ func (a *sharkAnswer) options(shark214 bool) Options {
 	return o
 }
 
-// sharkRun is everything that the tests of this package need from Shark, in one
-// JVM.
+// sharkRun holds everything that the tests of this package need from Shark,
+// computed by one JVM.
 type sharkRun struct {
 	cases []sharkCase
 	// faults holds the answers about the dumps of sharkFaults, by name.

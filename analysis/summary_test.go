@@ -38,9 +38,9 @@ func asJSON(t testing.TB, of any) string {
 	return string(text)
 }
 
-// A comparison of decoded summaries has the same result as a comparison of the
-// dumps. A report is the same with and without a summary, and a summary is the
-// same with and without a report.
+// Comparing decoded summaries yields the same result as comparing the dumps. A
+// report is the same whether or not a summary is written with it, and a summary
+// is the same whether or not a report is.
 func TestSummaryOfRecordedDumps(t *testing.T) {
 	var all []*Summary
 	for _, name := range []string{
@@ -78,8 +78,8 @@ func TestSummaryOfRecordedDumps(t *testing.T) {
 	}
 }
 
-// TestSummaryOfRandomDumps checks with random heaps that a comparison of
-// decoded summaries has the same result as a comparison of the dumps.
+// TestSummaryOfRandomDumps checks with random heaps that comparing decoded
+// summaries yields the same result as comparing the dumps.
 func TestSummaryOfRandomDumps(t *testing.T) {
 	for seed := range uint64(200) {
 		base, head := summarized(t, randomHeap(t, seed)), summarized(t, randomHeap(t, seed+1))
@@ -90,7 +90,7 @@ func TestSummaryOfRandomDumps(t *testing.T) {
 	}
 }
 
-// If there are very many leaks, the leaks that retain the most bytes are
+// If there are very many leaks, only those that retain the most bytes are
 // written, and a warning is added.
 func TestSummaryOfManyLeaks(t *testing.T) {
 	s := summarized(t, randomHeap(t, 1))

@@ -24,8 +24,8 @@ func suspects(t *testing.T, add func(h *hproftest.Heap)) []Leak {
 	return r.Suspects
 }
 
-// Accumulations by GC roots are named by the kind of root and the class, with
-// the trace of the largest object, even if other paths lead to it.
+// Accumulations at GC roots are named after the kind of root and the class,
+// with the trace of the largest object, even if other paths lead to it.
 func TestSuspectOfRoots(t *testing.T) {
 	var largest hprof.ID
 	dump := appWith(t, func(h *hproftest.Heap) {

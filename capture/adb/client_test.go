@@ -92,7 +92,8 @@ func TestNoAdbServer(t *testing.T) {
 		})
 	}
 	t.Run("nobody", func(t *testing.T) {
-		// A port that was free just now may be taken by now.
+		// Port 1 is used because a port that was free just now may be in use by
+		// now.
 		_, err := testClient(t, Options{Addr: "127.0.0.1:1"}).Version(soon(t))
 		checkSentence(t, err, ErrNoServer, "run `adb start-server`")
 	})
@@ -130,9 +131,9 @@ func TestNoAdbServer(t *testing.T) {
 	})
 }
 
-// TestPortTaken checks the errors when another program listens at the port. An
-// HTTP server waits for the rest of what looks like a request; the other
-// program sends nothing.
+// TestPortTaken checks the errors if another program listens on the port. An
+// HTTP server waits for the rest of what looks like a request; a listener that
+// never accepts sends nothing.
 func TestPortTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -168,7 +169,8 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// Each call to a silent server lasts one timeout: the shorter of the two.
+// A call to a silent server ends after AnswerTimeout or serverTimeout,
+// whichever is shorter.
 func TestWaitForASilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[time.Duration]time.Duration{
