@@ -31,7 +31,7 @@ func TestMoved(t *testing.T) {
 			[]Leak{held("Screen", 12, "Bus.listeners", "java.util.LinkedList")},
 			map[string]string{"[Bus.listeners java.util.LinkedList]": "[Bus.listeners java.util.ArrayList]"},
 		},
-		"different place, same class": {
+		"different path, same class": {
 			[]Leak{held("Screen", 12, "Bus.listeners")},
 			[]Leak{held("Screen", 10, "Registry.INSTANCE", "Registry.map")},
 			map[string]string{"[Registry.INSTANCE Registry.map]": "[Bus.listeners]"},
@@ -44,7 +44,7 @@ func TestMoved(t *testing.T) {
 		"renumbered anonymous class": {
 			[]Leak{held("Cart$1", 8, "A.a")}, []Leak{held("Cart$2", 8, "B.b")}, map[string]string{"[B.b]": "[A.a]"},
 		},
-		"different class in a different place": {
+		"different class on a different path": {
 			[]Leak{held("Cart", 8, "A.a", "B.b")}, []Leak{held("Wish", 8, "A.c", "B.d")},
 			map[string]string{"[A.c B.d]": ""},
 		},
@@ -71,17 +71,17 @@ func TestMoved(t *testing.T) {
 			[]Leak{held("Cart", 8, "A.a", "X.x"), held("Cart", 8, "B.b", "Y.y")}, []Leak{held("Cart", 8, "B.b", "Z.z")},
 			map[string]string{"[B.b Z.z]": "[B.b Y.y]"},
 		},
-		"different class in a similar place, loaded in base too": {
+		"different class on a similar path, loaded in base too": {
 			[]Leak{held("Cart", 8, "A.a", "Cart$$Lambda.<captured>")},
 			[]Leak{held("Wish", 8, "A.a", "Wish$$Lambda.<captured>")},
 			map[string]string{"[A.a Wish$$Lambda.<captured>]": ""},
 		},
-		"different class in a similar place, both loaded in head": {
+		"different class on a similar path, both loaded in head": {
 			[]Leak{held("List", 8, "A.a", "List$$Lambda.<captured>")},
 			[]Leak{held("Grid", 8, "A.a", "Grid$$Lambda.<captured>")},
 			map[string]string{"[A.a Grid$$Lambda.<captured>]": ""},
 		},
-		"different platform class in a similar place": {
+		"different platform class on a similar path": {
 			[]Leak{held("android.os.Binder", 8, "A.a", "B.b")}, []Leak{held("android.view.View", 8, "A.a", "B.c")},
 			map[string]string{"[A.a B.c]": ""},
 		},
@@ -142,7 +142,7 @@ func TestMovedByBruteForce(t *testing.T) {
 		pairs += len(of)
 	}
 	if pairs < 1000 {
-		t.Errorf("only %d pairs: the inputs prove little", pairs)
+		t.Errorf("got %d pairs, want at least 1000", pairs)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestNameMismatches(t *testing.T) {
 			dump("obfuscated", "", one), dump("obfuscated", "", other),
 			[]string{"of base are obfuscated", "of head are obfuscated"},
 		},
-		"two obfuscated dumps with hardly any class in common": {
+		"two obfuscated dumps with hardly any classes in common": {
 			dump("obfuscated", "", one), dump("obfuscated", "", foreign), []string{"of base", "of head"},
 		},
 		"mapping of head for both": {
@@ -311,6 +311,6 @@ func TestMatchMoved(t *testing.T) {
 		pairs += len(got)
 	}
 	if pairs < 100 {
-		t.Errorf("only %d pairs: the inputs prove little", pairs)
+		t.Errorf("got %d pairs, want at least 100", pairs)
 	}
 }

@@ -422,7 +422,7 @@ func TestDiffPaths(t *testing.T) {
 		{"one path", "A 1 100\n B 1 90\n  C 1 80\n", "A 1 300\n B 1 290\n  C 3 280\n", "A>B>C +200 of 1"},
 		{"growth spread over many objects", "A 1 100\n B 1 30\n", "A 1 300\n B 1 45\n", "A +200 of 1, B"},
 		{"two paths", "A 1 100\nB 1 100\n", "A 1 300\nB 1 200\n", "A +200 of 1; B +100 of 1"},
-		{"half of the growth below", "A 1 100\n B 1 50\n", "A 1 300\n B 1 150\n", "A +200 of 1, B; A>B +100 of 1"},
+		{"half of the growth deeper", "A 1 100\n B 1 50\n", "A 1 300\n B 1 150\n", "A +200 of 1, B; A>B +100 of 1"},
 		{"growth and shrinkage", "A 1 300\n B 1 100\n", "A 1 300\n C 1 100\n", "A>C +100 of 0"},
 		{
 			"renumbered lambda", "A 1 100\n X$$Lambda$1 1 100\n", "A 1 200\n X$$Lambda$2 2 200\n",

@@ -54,7 +54,7 @@ func TestGrowthOfPrograms(t *testing.T) {
 	checkLeaks(t, mall, jvmtest.MallLeaks(), loops)
 	steady := grow(t, j.Start(t, jar, jvmtest.SteadyMain), 4, loops)
 	if steady.Found != 0 || len(steady.Growth) != 0 {
-		t.Errorf("got %d places that grow, want none: %+v", steady.Found, steady.Growth)
+		t.Errorf("got %d growing places, want none: %+v", steady.Found, steady.Growth)
 	}
 }
 
@@ -83,7 +83,7 @@ func checkLeaks(t *testing.T, r *Growth, leaks []jvmtest.Leak, loops int) {
 	for i := range r.Growth {
 		leaking := func(l jvmtest.Leak) bool { _, child := findChild(r.Growth[i:i+1], l.Class); return child != nil }
 		if !slices.ContainsFunc(leaks, leaking) {
-			t.Errorf("place without a known leak: %+v", r.Growth[i])
+			t.Errorf("got growth without a known leak: %+v", r.Growth[i])
 		}
 	}
 	if r.Found > expected || len(r.Growth) != r.Found {
@@ -307,6 +307,6 @@ func headOf(t testing.TB, dump []byte) []byte {
 			return head
 		}
 	}
-	t.Fatal("no truncated dump lacks the classes of the platform")
+	t.Fatal("found no truncated dump without platform classes")
 	return nil
 }

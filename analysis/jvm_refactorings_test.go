@@ -69,7 +69,7 @@ func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant
 		}
 	}
 	if d := analysis.Compare(bare, bare, 10); !d.Comparable || len(d.Leaks) != len(one.Leaking) {
-		t.Errorf("one build, without a mapping: %q, %q", d.Mismatches, statusesOf(d))
+		t.Errorf("one build without a mapping: got mismatches %q, statuses %q", d.Mismatches, statusesOf(d))
 	}
 }
 

@@ -91,7 +91,7 @@ func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations
 			objects[l.Class][o] = true
 		}
 		if l.Instances != len(l.Objects) || l.Library || len(l.Consequences) > 0 || l.RetainedBytes <= 0 {
-			t.Errorf("%s: %d instances, %d objects, library %t, consequences %v, %d bytes", l.Class, l.Instances,
+			t.Errorf("%s: got %d instances, %d objects, library %t, consequences %v, %d bytes", l.Class, l.Instances,
 				len(l.Objects), l.Library, l.Consequences, l.RetainedBytes)
 		}
 		at := slices.IndexFunc(known, func(k jvmtest.Leak) bool { return k.Class == l.Class })
@@ -346,7 +346,7 @@ func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
 	for i := range r.Leaks {
 		l := &r.Leaks[i]
 		if trace.KeyOf(strings.Join(l.KeyText, "\n")+"\n") != l.Key {
-			t.Errorf("%s: the key is not that of %q", l.Class, l.KeyText)
+			t.Errorf("%s: the key does not match the key text %q", l.Class, l.KeyText)
 		}
 		b.texts[l.Class] = l.KeyText
 		b.fingerprints[l.Class] = append(b.fingerprints[l.Class], l.Fingerprint)

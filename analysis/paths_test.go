@@ -87,7 +87,7 @@ func TestPathsOfSubclasses(t *testing.T) {
 			}
 		}
 		if slices.Contains(fields, "table") {
-			t.Errorf("leak traces go through %q", fields)
+			t.Errorf("leak traces go through %q, want no table", fields)
 		}
 	}
 	if got := strings.ReplaceAll(ways[1], "com.shop.Sessions", "java.util.LinkedHashMap"); got != ways[0] ||
@@ -113,7 +113,7 @@ func TestPathsToObjects(t *testing.T) {
 		}
 	}
 	if reached != 12 {
-		t.Errorf("%d of 12 objects were found by ID", reached)
+		t.Errorf("found %d objects by ID, want 12", reached)
 	}
 }
 

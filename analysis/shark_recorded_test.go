@@ -132,7 +132,7 @@ func TestSharkRecordedService(t *testing.T) {
 	ours := find(t, data, Options{})
 	defer ours.graph.Close()
 	if more := changes(a.ask(t, data).fates, ours.fates()); len(more) != 1 || more["statuses"] != 1 {
-		t.Errorf("our own rules change %v", more)
+		t.Errorf("our own rules change %v, want only one status", more)
 	}
 	if _, err := attribute(t, &sharkCase{name: "leak_service_binder", data: data}, a,
 		make([]differenceCount, len(sharkDifferences))); err != nil {
@@ -225,6 +225,6 @@ func compareDifferences(t *testing.T, c *sharkCase, a *sharkAnswer) {
 		}
 	}
 	if !slices.Equal(shown, recordedDifferences[c.name]) {
-		t.Errorf("our own rules show %q", shown)
+		t.Errorf("our own rules show %q, want %q", shown, recordedDifferences[c.name])
 	}
 }

@@ -22,7 +22,7 @@ func TestEndpoint(t *testing.T) {
 		addr  string
 		env   func(string) string
 		want  endpoint
-		local string // the port at which a server may be started
+		local string // the port on which a server may be started
 		err   string
 	}{
 		{"", env(), endpoint{"tcp", "127.0.0.1:5037"}, "5037", ""},
@@ -53,7 +53,7 @@ func TestEndpoint(t *testing.T) {
 		c, err := NewClient(Options{Addr: tt.addr, Getenv: tt.env})
 		if tt.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("%q: error %v, want one with %q", tt.addr, err, tt.err)
+				t.Errorf("%q: got error %v, want one that contains %q", tt.addr, err, tt.err)
 			}
 			continue
 		}

@@ -45,7 +45,7 @@ func TestVersionAndDevices(t *testing.T) {
 	_, err = c.Select(soon(t), "")
 	checkSentence(t, err, ErrNoDevice, "from ANDROID_SERIAL")
 	if d, err = c.Select(soon(t), "A"); err != nil || d.Serial() != "A" {
-		t.Errorf("ANDROID_SERIAL wins over a named device: %v, %v", d, err)
+		t.Errorf("ANDROID_SERIAL takes precedence over a named device: %v, %v", d, err)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestTruncatedAnswers(t *testing.T) {
 	for n = range answer {
 		sent.Store(int64(n))
 		if list, err := c.Devices(soon(t)); err == nil {
-			t.Errorf("%d of %d bytes accepted as %v", n, len(answer), list)
+			t.Errorf("the first %d of %d bytes were accepted as %v", n, len(answer), list)
 		} else {
 			checkSentence(t, err, ErrNoServer, "closed the connection without an answer")
 		}
@@ -154,7 +154,7 @@ func TestPortTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		if k.wait != serverTimeout {
-			t.Errorf("timeout of the server is %v, want %v", k.wait, serverTimeout)
+			t.Errorf("server timeout is %v, want %v", k.wait, serverTimeout)
 		}
 		k.close()
 		c.opt.AnswerTimeout = 100 * time.Millisecond
@@ -222,7 +222,7 @@ func TestSilentServer(t *testing.T) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	stop(why)
 	if _, err := c.Version(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
-		t.Errorf("after a cancel with a cause: %v", err)
+		t.Errorf("got error %v, want the cause of the cancellation", err)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestFeatures(t *testing.T) {
 	}
 	old := scripted(t, func(p *peer) { p.request(); p.send("FAIL" + lengthened("unknown host service")) })
 	if f, err := (&Device{client: old}).Features(soon(t)); len(f) != 0 || err != nil {
-		t.Errorf("features of an old server: %q, %v", f, err)
+		t.Errorf("got features %q, %v from an old server, want none", f, err)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestParseDevices(t *testing.T) {
 		want = append(want, tt.want)
 	}
 	if got := parseDevices(all.String()); !slices.Equal(got, want) {
-		t.Errorf("devices of all lines: %+v", got)
+		t.Errorf("got devices %+v from all lines, want %+v", got, want)
 	}
 	for _, none := range []string{"", "\n", "lonely", "   ", "\tdevice", "serial\t", "a:b c:d"} {
 		if got := parseDevices(none); len(got) != 0 {

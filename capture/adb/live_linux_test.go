@@ -475,7 +475,7 @@ func TestServerKilled(t *testing.T) {
 		served <- second.Serve(l)
 	})
 	if exit, err := d.Shell(soon(t), "exit 3", nil, nil); exit != 3 || err != nil {
-		t.Errorf("after the server came back: %d, %v", exit, err)
+		t.Errorf("after the server came back: got exit code %d, error %v", exit, err)
 	}
 	second.Close()
 	for range 2 {

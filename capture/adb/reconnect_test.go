@@ -116,7 +116,7 @@ func TestReconnect(t *testing.T) {
 		wg.Wait()
 		s.want(t, 1)
 	})
-	t.Run("at most every five seconds", func(t *testing.T) {
+	t.Run("at most one request every five seconds", func(t *testing.T) {
 		s := &switchboard{says: "failed to connect to '10.0.0.1:5555': \x1b[31mNo route to host"}
 		c, d := run(t, s, info)
 		for range 3 {

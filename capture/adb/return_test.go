@@ -103,7 +103,7 @@ func TestReset(t *testing.T) {
 	// data.
 	end := line.Insert([]byte("WRTE\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x0f\x00\x00\x00\x00\x00\xa8\xad\xab\xba"))
 	if answers(t, dev, 2*time.Second) {
-		t.Error("the device responds to a garbled connection")
+		t.Error("the device responds over a garbled connection")
 	}
 	end()
 	if answers(t, dev, 2*time.Second) {

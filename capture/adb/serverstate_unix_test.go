@@ -24,7 +24,7 @@ import (
 type place struct {
 	mu    sync.Mutex
 	up    bool
-	dials []time.Duration // times of the dials that found nothing
+	dials []time.Duration // times of the failed dials
 	begin time.Time
 	// starts lists the times at which the client started the server; boot is
 	// called at each start.

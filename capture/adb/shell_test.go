@@ -84,7 +84,7 @@ func TestTruncatedStreams(t *testing.T) {
 			budget.Store(int64(n))
 			out, _, exit, err := call()
 			if err == nil || exit != -1 {
-				t.Fatalf("%s: %d of %d bytes accepted: %q, exit %d", name, n, whole, out, exit)
+				t.Fatalf("%s: the first %d of %d bytes were accepted: %q, exit %d", name, n, whole, out, exit)
 			}
 			checkSentence(t, err, truncatedKind(n), "the connection")
 			if out = stripPartial(out); !strings.HasPrefix(want, out) {

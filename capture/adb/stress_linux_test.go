@@ -212,7 +212,7 @@ func TestStress(t *testing.T) {
 		load    string
 		devices int
 		size    int64
-		most    int64 // bytes more than the idle client
+		most    int64 // limit in bytes, relative to an idle client
 	}{
 		{"64 commands", 1, 1 << 20, 16 << 20},
 		{"8 devices", 8, 1 << 20, 16 << 20},
@@ -238,7 +238,7 @@ func TestStress(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.load, func(t *testing.T) {
 			got := measured(t, stress{tt.load, s.Addr, serials[:tt.devices], tt.size})
-			t.Logf("at most %.2f MB more than the idle client, %.2f MB more afterwards, took %v",
+			t.Logf("peak %.2f MB above an idle client, %.2f MB above it afterwards, took %v",
 				float64(got.PeakOver)/1e6,
 				float64(got.Held)/1e6, got.Took.Round(time.Millisecond))
 			if got.Error != "" {

@@ -318,7 +318,7 @@ func TestPush(t *testing.T) {
 	if err := phone(taker(t, "", false, got)).
 		Push(soon(t), strings.NewReader(""), strings.Repeat("x", 1020), 0); err == nil ||
 		!strings.Contains(err.Error(), "adbd allows 1024") {
-		t.Errorf("a path that leaves no space for the mode: %v", err)
+		t.Errorf("a path that leaves no room for the mode: %v", err)
 	}
 	<-got
 }

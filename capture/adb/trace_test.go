@@ -156,7 +156,7 @@ func TestWrapping(t *testing.T) {
 			got, status, ok := feed(tr, []string{eOut})
 			if strings.Contains(command, "kill -9 $$") {
 				if ok {
-					t.Errorf("%s: enclosed %q accepted as complete", sh, command)
+					t.Errorf("%s: enclosed %q was accepted as complete", sh, command)
 				}
 				continue
 			}

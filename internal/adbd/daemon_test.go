@@ -62,7 +62,8 @@ func TestHandshake(t *testing.T) {
 			(host{t, conn, 0}).send(cmdConnect, skipChecksum, maxPayload, "host::")
 			p := h.want(cmdConnect, skipChecksum, maxPayload, want)
 			if p.checksum != sum(p.payload) {
-				t.Errorf("banner has checksum %d, which a host of unknown version checks", p.checksum)
+				t.Errorf("banner has checksum %d, want %d: a host of unknown version checks it", p.checksum,
+					sum(p.payload))
 			}
 			h.send(cmdOpen, 9, 0, "shell:true\x00")
 			h.want(cmdOkay, -1, 9, "")
@@ -81,7 +82,7 @@ func TestHandshake(t *testing.T) {
 			h.send(cmdOpen, 9, 0, "shell:x\x00")
 			h.want(cmdOkay, -1, 9, "")
 			if p := h.want(cmdWrite, -1, 9, "checked"); p.checksum != sum(p.payload) {
-				t.Errorf("banner for an old host has checksum %d", p.checksum)
+				t.Errorf("output for an old host has checksum %d, want %d", p.checksum, sum(p.payload))
 			}
 			h.want(cmdClose, -1, 9, "")
 			h.version = skipChecksum
@@ -427,11 +428,11 @@ func TestDaemonLifetime(t *testing.T) {
 		end()
 		cancelled.Wait()
 		if rest, _ := io.ReadAll(conn); len(rest) != 0 {
-			t.Errorf("received %q after the end", rest)
+			t.Errorf("received %q after the connection ended", rest)
 		}
 	}
 	if wired != 2 {
-		t.Errorf("Wire was called for %d connections", wired)
+		t.Errorf("Wire was called for %d connections, want 2", wired)
 	}
 	if err := d.Listen("127.0.0.1:0"); err == nil {
 		t.Error("Listen succeeded after Close")

@@ -341,7 +341,7 @@ func cutMessage(b []byte) (id string, n uint32, rest []byte, ok bool) {
 func cutAnswer(id string, out []byte, modern bool) ([]byte, error) {
 	fixed := map[string]int{"STAT": 16, "STA2": 72, "LST2": 72, "SEND": 8}
 	if !modern && slices.Contains([]string{"STA2", "LST2", "LIS2"}, id) {
-		return nil, fmt.Errorf("old phone responds to %s", id)
+		return nil, fmt.Errorf("an old phone responded to %s", id)
 	}
 	if size, ok := fixed[id]; ok {
 		if len(out) < size || id != "SEND" && string(out[:4]) != id || id == "SEND" &&

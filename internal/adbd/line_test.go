@@ -78,7 +78,7 @@ func TestLineInterruptAfter(t *testing.T) {
 			io.WriteString(near, text+text+text)
 			near.Close()
 			if got := drain(t, far); len(got) != 3000 {
-				t.Errorf("the next connection transmitted %d bytes", len(got))
+				t.Errorf("the next connection transmitted %d bytes, want 3000", len(got))
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestLineCutEvery(t *testing.T) {
 	io.WriteString(near, randomText(1000))
 	near.Close()
 	if got := drain(t, far); len(got) != 1000 || l.faulty.Load() {
-		t.Errorf("%d bytes arrived after the end", len(got))
+		t.Errorf("%d bytes arrived after the fault ended, want 1000", len(got))
 	}
 }
 

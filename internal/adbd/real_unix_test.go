@@ -271,7 +271,7 @@ func TestRealSlowConsumer(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		for range 3 {
 			if out, _, exit := b.adb(t, "", "shell", "echo alive; exit 9"); out != "alive\n" || exit != 9 {
-				t.Fatalf("shell while another one is slow = %d, %q", exit, out)
+				t.Fatalf("shell while another is blocked = %d, %q", exit, out)
 			}
 		}
 		roundTrip(t, b, "file", randomBytes(1_000_000))

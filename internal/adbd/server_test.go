@@ -223,7 +223,7 @@ func TestServerInterruptsServices(t *testing.T) {
 				return
 			}
 			if rest, _ := io.ReadAll(conn); len(rest) != 0 {
-				t.Errorf("received %q after the end", rest)
+				t.Errorf("received %q after the service ended", rest)
 			}
 		})
 	}
@@ -318,7 +318,7 @@ func TestServerWire(t *testing.T) {
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
 	if got := answer(t, l.Addr().String(), "host:transport:x", "exec:x"); got != "OKAYHELLO" {
-		t.Errorf("received %q through the wrapped connection", got)
+		t.Errorf("received %q through the wrapped connection, want OKAYHELLO", got)
 	}
 }
 

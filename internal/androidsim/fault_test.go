@@ -229,7 +229,7 @@ func TestCrashSystem(t *testing.T) {
 		// Killing system_server with a signal also restarts the system.
 		ask(t, p, "kill -9 $(pidof system_server)")
 		if p.PID("com.shop") != 0 || p.PID(systemServer) != 0 {
-			t.Error("the app survives system_server")
+			t.Error("the app survives the death of system_server")
 		}
 		time.Sleep(5 * time.Second)
 		if p.PID(systemServer) == 0 {
@@ -337,7 +337,7 @@ func TestDieInSample(t *testing.T) {
 			p.DieInSample("com.shop", 1, FileGone)()
 			ask(t, p, "cat /proc/$(pidof com.shop)/stat")
 			if p.PID("com.shop") == 0 {
-				t.Error("a fault killed the process after it was ended")
+				t.Error("a fault killed the process after the fault had ended")
 			}
 		}
 	})
@@ -359,7 +359,7 @@ func TestReusePID(t *testing.T) {
 			t.Errorf("pid %d is %q", shop, name)
 		}
 		if s := statOf(t, p, shop); s.StartTicks.N <= old.StartTicks.N {
-			t.Errorf("started at %d and at %d", old.StartTicks.N, s.StartTicks.N)
+			t.Errorf("the old process started at %d, the new one at %d, want later", old.StartTicks.N, s.StartTicks.N)
 		}
 		time.Sleep(10 * time.Second)
 		now := p.PID("com.shop")
@@ -622,7 +622,7 @@ func TestDumpsysFaults(t *testing.T) {
 		began = time.Now()
 		ask(t, p, "dumpsys meminfo com.shop")
 		if time.Since(began) != time.Second {
-			t.Errorf("after the faults dumpsys takes %v", time.Since(began))
+			t.Errorf("after the faults, dumpsys takes %v, want 1s", time.Since(began))
 		}
 		end := p.HangDumpsys()
 		a := sh1(t, p, "dumpsys -t 5 meminfo com.shop & sleep 100; kill $! && wait")

@@ -94,7 +94,7 @@ func TestHeapDumpShowsTheLeak(t *testing.T) {
 		p := lean(Options{Manufacturer: "LG", Seed: 3}, Noise(0.1, 0.7), Leak(Java, 240, time.Minute))
 		began := p.Uptime()
 		if g := takeDump(t, p, "-g"); leakedIn(g) != nil {
-			t.Error("a leak before its onset")
+			t.Error("the dump contains the leak before its onset")
 		}
 		sizes := map[string]bool{}
 		var before []int64
@@ -274,7 +274,7 @@ func TestHeapDumpOnAFullPhone(t *testing.T) {
 				t.Errorf("API %d: %d bytes, %d used", api, n, p.files.used)
 			}
 			if err := pushFile(p, "/data/local/tmp/more", 100_001-int(left)); !errorIs(err, syscall.ENOSPC) {
-				t.Errorf("API %d: there is still space: %v", api, err)
+				t.Errorf("API %d: got error %v, want no space left", api, err)
 			}
 			end()
 		})

@@ -192,7 +192,7 @@ func TestInstrumentOutcomes(t *testing.T) {
 					t.Errorf("codes %v, want %v\n%s", got, c.codes, raw)
 				}
 				if left := pids(p)["com.shop"] + pids(p)["com.shop:push"]; left != 0 || len(p.runs) != 0 {
-					t.Errorf("remaining processes %v and %d runs", pids(p), len(p.runs))
+					t.Errorf("processes %v and %d runs remain", pids(p), len(p.runs))
 				}
 			})
 		})
@@ -342,11 +342,11 @@ func TestInstrumentLeaks(t *testing.T) {
 			}
 		}
 		if held != 2 || leakedIn(g) != nil || g.Class("com.shop.MainActivity") != 0 {
-			t.Errorf("%d Activities are retained, %v from a leak model", held, leakedIn(g))
+			t.Errorf("%d Activities are retained, %v from a leak model; want 2 and none", held, leakedIn(g))
 		}
 		m, _ := p.Memory("com.shop")
 		if m.JavaHeap < 4500 || m.JavaHeap > 4800 {
-			t.Errorf("a Java heap of %d kB", m.JavaHeap)
+			t.Errorf("got a Java heap of %d kB, want 4500 to 4800 kB", m.JavaHeap)
 		}
 		until(17200 * time.Millisecond) // signsIn: 16 to 17
 		look(2, 50, 1, 0, 1, 0, 1, 0)
@@ -363,7 +363,7 @@ func TestInstrumentLeaks(t *testing.T) {
 		}
 		ask(t, p, "am start -n com.shop/.MainActivity")
 		if n := activities(t, p); n != 1 {
-			t.Errorf("a new process has %d Activities", n)
+			t.Errorf("a new process has %d Activities, want 1", n)
 		}
 	})
 }

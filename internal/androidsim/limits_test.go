@@ -160,7 +160,7 @@ func TestAddressSpace(t *testing.T) {
 					checkAreas(t, p, pid, bits32)
 				}
 				if bits32 != (last == maxAddresses32) {
-					t.Errorf("API %d, 32 bits %v: VmSize ends at %d", api, bits32, last)
+					t.Errorf("API %d, 32 bits %v: the last VmSize is %d", api, bits32, last)
 				}
 			})
 		}
@@ -231,7 +231,7 @@ func TestABI(t *testing.T) {
 		p.startProcesses("com.shop")
 		v, _ := p.running("com.shop")
 		if parent, ok := p.find(v.ppid); !ok || parent.name != c.parent {
-			t.Errorf("API %d: the parent is %+v", c.options.API, parent)
+			t.Errorf("API %d: the parent is %+v, want %s", c.options.API, parent, c.parent)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 	}
 	at := p.wall().UTC()
 	if since := entries(at.Format("logcat -d -b main -T '01-02 15:04:05.000'")); strings.Count(since, "\n") != 1 {
-		t.Errorf("API %d: entries since now: %q", api, since)
+		t.Errorf("API %d: got entries %q since the current time, want one", api, since)
 	}
 	if api >= 24 {
 		want := fmt.Sprintf("%19d.%03d ", at.Unix(), at.Nanosecond()/1e6)
@@ -122,7 +122,7 @@ func checkLogOptions(t *testing.T, p *Phone, api, pid int) {
 	// An app can read only its own entries.
 	own := ask(t, p, "run-as com.shop logcat -d -b main")
 	if !strings.Contains(own, "GC freed") || strings.Contains(own, "Mark") || strings.Contains(own, "Zygote") {
-		t.Errorf("API %d: logcat as the app prints %.500s", api, own)
+		t.Errorf("API %d: logcat, run as the app, prints %.500s", api, own)
 	}
 	ask(t, p, "logcat -c")
 	if text := ask(t, p, "logcat -d -b main"); text != "" {

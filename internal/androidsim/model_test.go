@@ -210,7 +210,7 @@ func TestNoiseIsAR1(t *testing.T) {
 		for i := 1; i < n; i++ {
 			y = phi*y + math.Sqrt(1-phi*phi)*normal(5, int64(i)+1000)
 			if math.Abs(y-x[i]) > 0.02 {
-				t.Fatalf("rho %g: value %d is %g, want %g by recursion", rho, i, x[i], y)
+				t.Fatalf("rho %g: value %d is %g, want %g from the recursion", rho, i, x[i], y)
 			}
 		}
 		var sum, squares, lagged float64

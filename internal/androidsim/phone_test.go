@@ -77,7 +77,7 @@ func TestScaledClock(t *testing.T) {
 		before := uptimeOf(t, p)
 		time.Sleep(5 * time.Second)
 		if d := uptimeOf(t, p) - before; d != 1000*time.Second {
-			t.Errorf("%v passed on the device in 5 s", d)
+			t.Errorf("%v passed on the device in 5 s, want 1000 s", d)
 		}
 		for command, device := range map[string]time.Duration{
 			"sleep 100":                              100 * time.Second,
@@ -264,7 +264,7 @@ func TestHooks(t *testing.T) {
 			t.Errorf("a command survived the reboot, exit status %d", exit)
 		}
 		if up := uptimeOf(t, p); up != uptimeAtReboot {
-			t.Errorf("up %v after the reboot", up)
+			t.Errorf("uptime after the reboot is %v, want %v", up, uptimeAtReboot)
 		}
 		if kept := ask(t, p, "cat /data/local/tmp/f"); kept != "kept\n" {
 			t.Errorf("the reboot lost a file: %q", kept)
@@ -291,7 +291,7 @@ func TestSystemServerPays(t *testing.T) {
 		time.Sleep(92 * time.Second)
 		busy += used()
 		if idle != 600 || busy != 600+800 {
-			t.Errorf("%d ticks while idle, %d with a dump of 8 s", idle, busy)
+			t.Errorf("got %d ticks while idle and %d with a dump of 8 s, want 600 and 1400", idle, busy)
 		}
 	})
 }

@@ -107,7 +107,7 @@ func leave(t *testing.T, ways [4]int) {
 		}
 		report, _, at := analyzed(t, p, "-g")
 		if got, want := named(report), s.expected(at); !maps.Equal(got, want) {
-			t.Errorf("screens left by %v: found %v\nwant %v", ways, got, want)
+			t.Errorf("screens left in the ways %v: found %v\nwant %v", ways, got, want)
 		}
 	})
 }
@@ -116,7 +116,7 @@ func leave(t *testing.T, ways [4]int) {
 // leave four screens: the array contains each pair of ways for each pair of
 // screens. TestAnalysisNamesAllScreensThatLeak covers all 256 combinations.
 func TestAnalysisNamesScreensThatLeak(t *testing.T) {
-	doubled := [waysToLeave]int{0, 2, 3, 1} // in the field of four elements
+	doubled := [waysToLeave]int{0, 2, 3, 1} // doubled[b] is 2*b in the field of four elements
 	for a := range waysToLeave {
 		for b := range waysToLeave {
 			leave(t, [4]int{a, b, a ^ b, a ^ doubled[b]})
@@ -143,7 +143,7 @@ func TestDumpsOfScreensAgainstAStage(t *testing.T) {
 					t.Errorf("seed %d: %v\nwant %v", seed, got, want)
 				}
 				if options == "-g" && len(report.Unreachable) > 0 {
-					t.Errorf("seed %d: after a collection the dump contains %+v", seed, report.Unreachable)
+					t.Errorf("seed %d: after a collection, the dump contains unreachable %+v", seed, report.Unreachable)
 				}
 				s.compareOpen(t, p, data)
 			}

@@ -70,7 +70,7 @@ func TestScreens(t *testing.T) {
 				{"am start -n com.cart/.MainActivity", 1, 1, 5, 0},
 				{"am start -n com.cart/.ui.DetailActivity", 2, 2, 45, 0},
 				{"am start -n com.cart/.ui.DetailActivity", 3, 3, 85, 0},
-				{"input keyevent 4", 3, 2, 85, 0}, // the leaked one remains
+				{"input keyevent 4", 3, 2, 85, 0}, // the leaked instance remains
 				{"input keyevent KEYCODE_BACK", 3, 1, 85, 0},
 				{"am start -n com.cart/.LegacyActivity", 4, 2, 94, 0},
 				{"input keyevent BACK", 4, 1, 94, 0},
@@ -82,7 +82,7 @@ func TestScreens(t *testing.T) {
 				{"input keyevent HOME", 4, 1, 94, 700},
 				{"input keyevent BACK", 4, 1, 94, 700}, // this closes the launcher's screen
 				{"am start -n com.cart/.SearchActivity", 5, 2, 134, 0},
-				{"input keyevent 4 4 4", 3, 0, 89, 900}, // the last screen, too
+				{"input keyevent 4 4 4", 3, 0, 89, 900}, // closes the last screen, too
 				{"am start com.cart", 4, 1, 94, 0},      // like tapping the app's icon
 				{"monkey -p com.cart 1", 4, 1, 94, 0},
 				{"am start -R 3 -n com.cart/.SearchActivity", 5, 2, 134, 0},
@@ -110,7 +110,7 @@ func TestScreens(t *testing.T) {
 			}
 			if n := objectsOf(t, p, "com.cart:sync", "Activities", "ViewRootImpl", "Views"); !slices.Equal(n,
 				[]int64{0, 0, 0}) {
-				t.Errorf("objects in another process: %v", n)
+				t.Errorf("got objects %v in another process, want none", n)
 			}
 		})
 	}

@@ -199,7 +199,7 @@ func TestTornPush(t *testing.T) {
 		t.Errorf("to a device: %v", err)
 	}
 	if _, err := p.Stat("/dev/null"); err != nil {
-		t.Errorf("the device is gone: %v", err)
+		t.Errorf("/dev/null is gone: %v", err)
 	}
 }
 
@@ -346,7 +346,7 @@ func TestBombs(t *testing.T) {
 		checkBounded(t, bomb, 40*time.Millisecond)
 	}
 	if grown := heapInUse() - before; grown > 64<<20 {
-		t.Errorf("%d MB of the heap remain in use, want at most 64", grown>>20)
+		t.Errorf("the heap in use grew by %d MB, want at most 64", grown>>20)
 	}
 	if err := untouched(); err != nil {
 		t.Error(err)

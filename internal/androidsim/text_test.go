@@ -177,7 +177,7 @@ func checkMeminfo(t *testing.T, p *Phone, api int, truth Memory, failf func(stri
 	}
 	if api < 23 {
 		if !b.Computed && api >= 19 {
-			failf("an App Summary before Android 6")
+			failf("got an App Summary before Android 6")
 		}
 		return
 	}
@@ -199,7 +199,7 @@ func checkMeminfo(t *testing.T, p *Phone, api int, truth Memory, failf func(stri
 		}
 	}
 	if activities := b.Objects["Activities"]; activities < 2 {
-		failf("a Java leak with %d Activities", activities)
+		failf("got %d Activities with a Java leak, want at least 2", activities)
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 func TestBars(t *testing.T) {
 	tests := map[string]struct {
 		call          func(b *bars)
-		strict, loose bool // whether it is missed
+		strict, loose bool // whether the bar is missed
 	}{
 		"exactly the maximum":    {func(b *bars) { b.most("x", 30, 2000, 1.5) }, false, false},
 		"slightly too many":      {func(b *bars) { b.most("x", 31, 2000, 1.5) }, true, false},
 		"far too many":           {func(b *bars) { b.most("x", 100, 2000, 1.5) }, true, true},
 		"few runs":               {func(b *bars) { b.most("x", 2, 20, 1.5) }, true, false},
 		"few runs, far too many": {func(b *bars) { b.most("x", 6, 20, 1.5) }, true, true},
-		"one with maximum zero":  {func(b *bars) { b.most("x", 1, 2000, 0) }, true, true},
+		"one, maximum of zero":   {func(b *bars) { b.most("x", 1, 2000, 0) }, true, true},
 		"no runs, maximum":       {func(b *bars) { b.most("x", 0, 0, 1.5) }, false, false},
 		"exactly the minimum":    {func(b *bars) { b.least("x", 285, 300, 95) }, false, false},
 		"slightly too few":       {func(b *bars) { b.least("x", 284, 300, 95) }, true, false},

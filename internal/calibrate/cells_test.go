@@ -169,7 +169,7 @@ func TestLeakCells(t *testing.T) {
 	if want := []string{"100", "0", "10 / 10", "40 / 40", "35", "100", "40 / 40"}; !slices.Equal(cells, want) {
 		t.Errorf("%q, want %q", cells, want)
 	}
-	at(100, 110)(&all[100]) // an alarm before there is a leak
+	at(100, 110)(&all[100]) // an alarm before the leak starts
 	cells = lateCells(s, all, &b)
 	missed(t, s.Name, b, "LEAKING in nine of ten runs after 41 min, at most 40")
 	if cells[1] != "0" || len(cells) != len(late(options{detections: 1}).head)-1 {

@@ -82,7 +82,7 @@ func TestUpper(t *testing.T) {
 		}
 	}
 	if upper(20, 20) < 1-1e-9 {
-		t.Error("wrong upper bound if all hit")
+		t.Error("wrong upper bound if all trials hit")
 	}
 }
 

@@ -61,7 +61,7 @@ func TestRenamedRowsKeepTheirSeeds(t *testing.T) {
 		"step +80 anywhere, AR 0.7 s20":              "step +80 at any time, AR 0.7 s20",
 	} {
 		if source(1, "t", first, 0).Uint64() != source(1, "t", now, 0).Uint64() {
-			t.Errorf("%q has other random numbers than %q", now, first)
+			t.Errorf("the random numbers of %q differ from those of %q", now, first)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestTables(t *testing.T) {
 // of another simulation of the article's rules (300 runs per row without a
 // leak, 100 with one).
 func TestKnownRates(t *testing.T) {
-	known := map[string]int{ // percent of 8-hour runs in which the article's policy reports a leak
+	known := map[string]int{ // percentage of 8-hour runs in which the article's policy reports a leak
 		"iid s5": 0, "AR 0.7 s20": 1, "random walk 20": 22, "warm-up 200 tau 10": 100, "sine 60 per 20 min": 0,
 		"sine 60 per 60 min":   35,
 		"GC saw 60 per 15 min": 0, "GC saw 80 per 90 min": 55, "cache 100 in 180 min": 78, "realistic": 73,

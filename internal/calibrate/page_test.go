@@ -26,7 +26,7 @@ func TestPage(t *testing.T) {
 		text, _, _ := bytes.Cut(rest, to)
 		head := "| " + strings.Join(table.head, " | ") + " |\n"
 		if len(text) > 0 && !strings.Contains(string(text), head) {
-			t.Errorf("table %s of docs/detector.md has other columns than %q: run make calibrate", table.name, head)
+			t.Errorf("the columns of table %s in docs/detector.md differ from %q: run make calibrate", table.name, head)
 		}
 		if want := len(page) - len(text) + 1; len(written) != want {
 			t.Errorf("table %s: %d bytes after writing, want %d", table.name, len(written), want)

@@ -109,7 +109,7 @@ func TestProcessEndsWithItsContext(t *testing.T) {
 	}
 	cancel()
 	if _, ok := <-p.lines; ok {
-		t.Error("the program has an unexpected output")
+		t.Error("the program printed unexpected output")
 	}
 	if err := p.close(); err != nil || !p.cmd.ProcessState.Success() {
 		t.Errorf("%v, %v", err, p.cmd.ProcessState)

@@ -144,7 +144,7 @@ func TestVariants(t *testing.T) {
 		if p.rules != nil {
 			renamed = append(renamed, seen[i])
 		} else if !reflect.DeepEqual(unnumbered(seen[i]), unnumbered(first)) {
-			t.Errorf("%s has different leaks than the first variant: %v", p.name, seen[i].holders)
+			t.Errorf("the leaks of %s differ from those of the first variant: %v", p.name, seen[i].holders)
 		}
 	}
 	t.Run("rebuilt", func(t *testing.T) { checkRebuilt(t, first, rebuilt[:len(rebuilt)-2]) })

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-var update = flag.Bool("update", false, "write the schemas of docs/formats")
+var update = flag.Bool("update", false, "update the schemas in docs/formats")
 
 // TestPublished checks that the published schemas match the types. Run the test
 // with -update and review the difference.

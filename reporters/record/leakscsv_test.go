@@ -47,7 +47,7 @@ func TestLeaksTable(t *testing.T) {
 			}
 		}
 		if i%2 == 1 && strings.Join(row[9:16], "") != "" {
-			t.Errorf("an unknown value is %q", row[9:16])
+			t.Errorf("unknown values are written as %q, want empty cells", row[9:16])
 		}
 	}
 	if got := rows[1+2*11]; got[2] != "plain" || got[4] != "0.125" || got[7] != "leak" || got[9] != "11" ||

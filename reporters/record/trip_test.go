@@ -68,6 +68,6 @@ func TestWriteTrip(t *testing.T) {
 		}
 	}
 	if err := WriteTrip(filepath.Join(dir, "missing"), trip); err == nil {
-		t.Error("written into a directory that does not exist")
+		t.Error("a trip was written into a directory that does not exist")
 	}
 }

@@ -55,7 +55,7 @@ func TestFindsPhrases(t *testing.T) {
 			"a.go:3: \"left out\": write skipped",
 		},
 		"text": {"a.go", "package a\n\nconst a = \"it tells\"\n", "a.go:3: \"tells\": write reports"},
-		"reason of a nolint directive": {
+		"reason in a nolint directive": {
 			"a.go", "package a\n\nvar a = 1 //nolint:x // it tells\n", "a.go:3: \"tells\": write reports",
 		},
 		"import path":           {"a.go", "package a\n\nimport _ \"tells\"\n", ""},

@@ -48,7 +48,7 @@ func TestArena(t *testing.T) {
 	a.close()
 	a.close()
 	if a.held != 0 || len(a.blocks) != 0 {
-		t.Errorf("after close %d bytes are held in %d blocks", a.held, len(a.blocks))
+		t.Errorf("after close, %d bytes are held in %d blocks", a.held, len(a.blocks))
 	}
 }
 

@@ -53,6 +53,6 @@ func TestGroupCostsByBruteForce(t *testing.T) {
 		g.Close()
 	}
 	if 2*exact < all {
-		t.Errorf("only %d of %d costs are exact", exact, all)
+		t.Errorf("only %d of %d costs are exact, want at least half", exact, all)
 	}
 }

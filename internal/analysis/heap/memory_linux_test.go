@@ -107,10 +107,10 @@ var giants = map[string]struct {
 	limit   int64
 	refused bool
 }{
-	"primitive arrays":         {make: arrays(0, 0), most: 100},
-	"arrays of null":           {make: arrays(0x100, 0), most: 100},
-	"arrays of one object":     {make: arrays(0x100, 0x1000), most: 100},
-	"arrays of the next array": {make: arrays(0x100, 0x1100), most: 100},
+	"primitive arrays":                 {make: arrays(0, 0), most: 100},
+	"arrays of null":                   {make: arrays(0x100, 0), most: 100},
+	"arrays that hold the same object": {make: arrays(0x100, 0x1000), most: 100},
+	"arrays that hold the next array":  {make: arrays(0x100, 0x1100), most: 100},
 	"small objects in one segment": {
 		make: crumbs(hprof.SubInstance, 0x2000, 0, 0x100), most: 160, limit: 40 << 20, refused: true,
 	},

@@ -70,7 +70,8 @@ func TestLimitObjects(t *testing.T) {
 				})
 			checkRefused(t, err, 400_000)
 			if len(phases) != 1 || w.read.Load() > int64(len(dump))*3/4 {
-				t.Errorf("refused in phases %v, after %d of %d bytes were read", phases, w.read.Load(), len(dump))
+				t.Errorf("the dump was refused in phases %v, after %d of %d bytes were read", phases, w.read.Load(),
+					len(dump))
 			}
 		})
 	}
@@ -113,8 +114,8 @@ func TestLimitReferences(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; got > limit || r.read.Load() > f.Size+f.Size/10 ||
 		phases[len(phases)-1] != "read references" {
-		t.Errorf("refused in phases %v, after %d of %d bytes were read and %d allocated", phases, r.read.Load(), f.Size,
-			got)
+		t.Errorf("the dump was refused in phases %v, after %d of %d bytes were read and %d allocated", phases,
+			r.read.Load(), f.Size, got)
 	}
 	var refused *heap.MemoryError
 	errors.As(err, &refused)

@@ -330,7 +330,7 @@ func TestEmptyHeap(t *testing.T) {
 		w.number()
 		w.solve().check(t, g)
 		if _, ok := g.Find(8); ok || len(g.Histogram()) != 0 {
-			t.Errorf("object 8 was found: %t; rows %v", ok, g.Histogram())
+			t.Errorf("object 8 was found: %t; got rows %v, want none", ok, g.Histogram())
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestPeer(t *testing.T) {
 	}
 	t.Logf("all: %v", &total)
 	if total.objects < 300_000 || total.classes < 10_000 || total.wide == 0 {
-		t.Errorf("only %d objects and %d classes were compared, and %d dumps had references of 8 bytes", total.objects,
+		t.Errorf("only %d objects and %d classes were compared, and %d dumps had 8-byte references", total.objects,
 			total.classes, total.wide)
 	}
 	for i, s := range ruleSteps {

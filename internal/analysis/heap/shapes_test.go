@@ -248,7 +248,7 @@ func shapes() map[string]shape {
 			}
 			return i - 1
 		}},
-		"references to and from all": {n: wide, refs: func(refs []int, i int) []int {
+		"references between one object and all others": {n: wide, refs: func(refs []int, i int) []int {
 			if i > 0 {
 				return append(refs, 0)
 			}

@@ -55,7 +55,7 @@ func TestSharedAccumulations(t *testing.T) {
 		met += len(got)
 	}
 	if met < 50 || held < 30 {
-		t.Errorf("only %d accumulations, %d of which hold objects", met, held)
+		t.Errorf("got %d accumulations, %d of which hold objects; want at least 50 and 30", met, held)
 	}
 }
 

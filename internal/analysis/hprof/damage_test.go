@@ -305,7 +305,7 @@ func TestDamagedHeap(t *testing.T) {
 					"an array of " + kind.String(), func(d *dump) { d.primitives(1, kind, 1, "01234567") },
 					"PRIMITIVE_ARRAY_DUMP", reason,
 				},
-				damaged{"an array without data of " + kind.String(), func(d *dump) {
+				damaged{"an array of " + kind.String() + " without data", func(d *dump) {
 					d.put(hprof.SubPrimitiveArrayNoData, hprof.ID(1), uint32(0), uint32(1), kind)
 				}, "PRIMITIVE_ARRAY_NODATA_DUMP", reason})
 		}

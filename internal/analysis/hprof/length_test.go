@@ -146,7 +146,7 @@ func (h *huge) open(t *testing.T) *hprof.File {
 
 // TestWrappedLength reads a HEAP_DUMP of 6 GiB that declares 2 GiB.
 func TestWrappedLength(t *testing.T) {
-	t.Run("to the end of the file", func(t *testing.T) {
+	t.Run("heap that extends to the end of the file", func(t *testing.T) {
 		h := newHuge()
 		h.fill()
 		length := h.end()

@@ -348,7 +348,7 @@ public final class Pins {
 	}
 	for text, n := range left {
 		if n == runs {
-			t.Errorf("the hash of %s is in each stripped dump", text)
+			t.Errorf("the hash of %s is in every stripped dump", text)
 		}
 	}
 }
@@ -431,16 +431,16 @@ func TestStripHashFields(t *testing.T) {
 			}
 		}
 		if !slices.Equal(left, want) || done.Hashes == 0 {
-			t.Errorf("IDs of %d: %+v\n%q\nwant\n%q", ids, done, left, want)
+			t.Errorf("%d-byte IDs: %+v\n%q\nwant\n%q", ids, done, left, want)
 		}
 		if bytes.Contains(got, []byte("SSSS")) || !bytes.Contains(got, []byte("kept")) ||
 			!bytes.Contains(got, []byte("plus")) {
-			t.Errorf("IDs of %d: static fields %q", ids, got)
+			t.Errorf("%d-byte IDs: static fields %q", ids, got)
 		}
 		for n := range d.b {
 			got, _ := checkStripped(t, d.b[:n])
 			if bytes.ContainsAny(got[min(len(got), headerLen+6*(9+ids+10)):], "HSZ") {
-				t.Fatalf("IDs of %d: truncated at %d: %q", ids, n, got)
+				t.Fatalf("%d-byte IDs: truncated at %d: %q", ids, n, got)
 			}
 		}
 	}

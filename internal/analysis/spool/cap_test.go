@@ -76,7 +76,7 @@ func TestBombs(t *testing.T) {
 	if _, err := z.Write(megabyte); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Flush(); err != nil { // whole blocks, but not the last one
+	if err := z.Flush(); err != nil { // writes whole blocks, but not the last one
 		t.Fatal(err)
 	}
 	// 128 KiB from a block of four bytes (RFC 8878, 3.1.1.2), with a window of

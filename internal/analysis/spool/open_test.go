@@ -86,7 +86,7 @@ func TestPlainChanges(t *testing.T) {
 		t.Errorf("shorter: %v", err)
 	}
 	if n, err := f.ReadAt(buf, 500); n != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("after the new end: %d, %v", n, err)
+		t.Errorf("read after the new end: %d, %v", n, err)
 	}
 }
 
@@ -275,7 +275,7 @@ func TestRefused(t *testing.T) {
 func second(f *File, err error) error {
 	if f != nil {
 		f.Close()
-		return errors.New("no error, but a file")
+		return errors.New("got a file, want an error")
 	}
 	return err
 }
@@ -284,7 +284,7 @@ func second(f *File, err error) error {
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	here := Options{Dir: folder(t)}
-	broken := errors.New("broken pipe of a test")
+	broken := errors.New("broken pipe in a test")
 	reader := func(data []byte) io.Reader { return io.MultiReader(bytes.NewReader(data), iotest.ErrReader(broken)) }
 	packed := gzipped(t, dumpLike(5000))
 	for _, c := range []struct {
@@ -387,7 +387,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r, w := io.Pipe()
 		go func() {
-			_, err := w.Write(begin) // returns when the input was read completely
+			_, err := w.Write(begin) // returns when the input has been read completely
 			if err != nil {
 				t.Error(err)
 			}
@@ -430,7 +430,7 @@ func TestRemoved(t *testing.T) {
 		f, err := open(t, packed, o)
 		if err == nil {
 			if removed != 0 {
-				t.Errorf("%s: removed before it was closed", name)
+				t.Errorf("%s: the temporary file was removed before Close", name)
 			}
 			err = f.Close()
 		} else if !errors.Is(err, ErrCap) {

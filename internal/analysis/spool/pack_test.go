@@ -38,7 +38,7 @@ func TestPack(t *testing.T) {
 			t.Errorf("zstd unpacked %d bytes, want %d", len(again), n)
 		}
 		if n > 1000 && len(z)*2 > n {
-			t.Errorf("Pack wrote %d bytes for %d", len(z), n)
+			t.Errorf("Pack wrote %d bytes for %d bytes of input, want at most half", len(z), n)
 		}
 		f, err := open(t, z, Options{Dir: folder(t)})
 		checkWhole(t, f, err, Zstd, data)
@@ -63,7 +63,7 @@ func TestPackOfAnotherSize(t *testing.T) {
 		}
 		_, werr := w.Write(dumpLike(1000))
 		if err := errors.Join(werr, w.Close()); err == nil {
-			t.Errorf("1000 bytes were accepted as %d", n)
+			t.Errorf("1000 bytes were accepted for a declared size of %d", n)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestDeclaredSize(t *testing.T) {
 	checkWhole(t, f, err, Zstd, data)
 	at := bytes.Index(z, binary.LittleEndian.AppendUint32(nil, uint32(len(data))))
 	if at < 4 || at > 10 {
-		t.Fatalf("frame size is at offset %d", at)
+		t.Fatalf("frame size is at offset %d, want 4 to 10", at)
 	}
 	for _, size := range []uint32{100_000, 299_999, 300_001, 1 << 30} {
 		lying := bytes.Clone(z)

@@ -39,7 +39,7 @@ func TestFreeBytesAsDf(t *testing.T) {
 			return
 		}
 	}
-	t.Error("df never reports the same space")
+	t.Error("df and FreeBytes never report the same free space")
 }
 
 func TestFreeBytesOfNothing(t *testing.T) {

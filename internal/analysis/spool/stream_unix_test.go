@@ -200,7 +200,7 @@ func TestMode(t *testing.T) {
 	}
 	info, err := f.f.Stat()
 	if err != nil || info.Mode() != 0o600 {
-		t.Errorf("the temporary file has mode %v, want access only for its user: %v", info.Mode(), err)
+		t.Errorf("the temporary file has mode %v, want -rw-------: %v", info.Mode(), err)
 	}
 	if got := content(t, f); !bytes.Equal(got, dumpLike(9)) {
 		t.Errorf("%q", got)

@@ -68,7 +68,7 @@ func TestTruncatedLimits(t *testing.T) {
 			{part.AddressSpace, whole.AddressSpace},
 		} {
 			if pair[0] != pair[1] && pair[0] != (Limit{}) {
-				t.Errorf("truncated at %d: row %d is %+v, whole %+v", at, i, pair[0], pair[1])
+				t.Errorf("truncated at %d: row %d is %+v, in the whole text %+v", at, i, pair[0], pair[1])
 			}
 		}
 		if cut := limitsText[at-1] != '\n'; part.Truncated != cut {
@@ -84,7 +84,7 @@ func FuzzLimits(f *testing.F) {
 		l, err := ParseLimits(text)
 		if err != nil {
 			if fmt.Sprint(l) != fmt.Sprint(Limits{}) {
-				t.Fatalf("an error and a value: %+v", l)
+				t.Fatalf("got an error and a value: %+v", l)
 			}
 			return
 		}

@@ -197,7 +197,7 @@ func FuzzStatus(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := ParseStatus(text)
 		if err != nil && fmt.Sprint(s) != fmt.Sprint(Status{}) {
-			t.Fatalf("an error and a value: %+v", s)
+			t.Fatalf("got an error and a value: %+v", s)
 		}
 		if len(s.Name) > 64 || s.VmRSS.N < 0 || s.Threads.N < 0 {
 			t.Fatalf("%+v", s)
@@ -243,7 +243,7 @@ func TestTruncatedShowmap(t *testing.T) {
 		}
 		for i, row := range part.Rows {
 			if row != whole.Rows[i] {
-				t.Fatalf("truncated at %d: row %+v, whole %+v", at, row, whole.Rows[i])
+				t.Fatalf("truncated at %d: row %+v, in the whole text %+v", at, row, whole.Rows[i])
 			}
 		}
 	}
@@ -418,7 +418,7 @@ func FuzzShowmap(f *testing.F) {
 		}
 		for i, r := range part.Rows {
 			if r != got.Rows[i] {
-				t.Fatalf("truncated at %d: row %d is %+v, whole %+v", at, i, r, got.Rows[i])
+				t.Fatalf("truncated at %d: row %d is %+v, in the whole text %+v", at, i, r, got.Rows[i])
 			}
 		}
 	})

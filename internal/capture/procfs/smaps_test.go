@@ -187,7 +187,7 @@ func TestOneBadFieldIsAbsent(t *testing.T) {
 	}
 	overflow := strings.Repeat("Pss: 999999999999999999 kB\n", 10)
 	if m, err := ParseSmaps(strings.NewReader(overflow)); err != nil || m.Pss.Known {
-		t.Error("a sum beyond int64 is not unknown", m, err)
+		t.Error("a sum beyond int64 is reported as known", m, err)
 	}
 }
 
@@ -425,12 +425,12 @@ func FuzzSmaps(f *testing.F) {
 		})
 		if err != nil {
 			if !reflect.DeepEqual(m, Memory{}) {
-				t.Fatalf("an error and a value: %+v, %v", m, err)
+				t.Fatalf("got an error and a value: %+v, %v", m, err)
 			}
 			return
 		}
 		if m.Mappings.Known && (m.Mappings.N != handed || m.Pss.Known && m.Pss.N != sum) {
-			t.Fatalf("the callback received %d mappings with %d kB, the result is %+v", handed, sum, m)
+			t.Fatalf("the callback received %d mappings with %d kB, but the result is %+v", handed, sum, m)
 		}
 		if m.Truncated && m.Usage != (Usage{}) || len(m.Warnings) > field.MaxWarnings+2 {
 			t.Fatalf("%+v", m)

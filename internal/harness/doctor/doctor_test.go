@@ -365,7 +365,7 @@ func TestDeviceSelection(t *testing.T) {
 		device  string
 		outcome Readiness
 		devices int
-		parts   []string // of outcome and todo
+		parts   []string // expected in the text and the action
 	}{
 		"all": {
 			three, "", "", Usable, 3, []string{"2 devices", "phone-a, phone-b", "--device"},
@@ -606,10 +606,10 @@ func TestNothingChanges(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if after := snapshot(t, home, work, temp); after != before {
-		t.Errorf("files of this machine before:\n%s\nafter:\n%s", before, after)
+		t.Errorf("files on this machine before:\n%s\nafter:\n%s", before, after)
 	}
 	if after := phoneFiles(t, phone); after != files || len(phone.made) > 0 {
-		t.Errorf("files of the phone before:\n%s\nafter:\n%s\ncreated %q", files, after, phone.made)
+		t.Errorf("files on the phone before:\n%s\nafter:\n%s\ncreated %q", files, after, phone.made)
 	}
 	if got := calls(); got != "version\nversion\nversion\n" {
 		t.Errorf("the adb program was called with %q", got)

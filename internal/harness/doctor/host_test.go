@@ -178,7 +178,7 @@ func TestPrograms(t *testing.T) {
 		}
 		expect(t, r, "server", Bad, "no adb server at")
 	})
-	t.Run("no program, but a server", func(t *testing.T) {
+	t.Run("no adb program, but a server", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		r := examine(t, env, Options{})
 		expect(t, r, "adb", Warn, "could not be restarted")
@@ -199,7 +199,7 @@ func TestPrograms(t *testing.T) {
 			t.Errorf("looked in %s", got)
 		}
 	})
-	t.Run("where Android Studio installs it", func(t *testing.T) {
+	t.Run("where Android Studio installs adb", func(t *testing.T) {
 		if runtime.GOOS != "linux" {
 			t.Skip("the path differs on this system")
 		}
@@ -339,7 +339,7 @@ func TestRunsDirectory(t *testing.T) {
 		t.Errorf("below a file: %s", r.Outcome)
 	}
 	if os.Getuid() == 0 || runtime.GOOS == "windows" {
-		return // root may write everywhere
+		return // root can write anywhere
 	}
 	r = examine(t, env, Options{Dir: filepath.Join(closed, "runs")})
 	expect(t, r, "directory", Bad, "cannot write to", "--out")

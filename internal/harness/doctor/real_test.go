@@ -34,7 +34,7 @@ func TestRealServer(t *testing.T) {
 	before := snapshot(t, home)
 	r := examine(t, at(t, server.Addr), Options{Patterns: []capture.Pattern{"com.shop"}})
 	if after := snapshot(t, home); after != before {
-		t.Errorf("the adb program wrote:\n%s", after)
+		t.Errorf("the adb program wrote files:\n%s", after)
 	}
 	if r.Outcome != Usable || r.Text != "device "+serial+" is usable" || len(r.Devices) != 2 {
 		t.Errorf("%+v", r)

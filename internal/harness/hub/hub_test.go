@@ -149,10 +149,10 @@ func TestHub(t *testing.T) {
 func checkEnded(t *testing.T, h *Hub) {
 	t.Helper()
 	if err := h.Start(t.Context(), true); err == nil || !strings.Contains(err.Error(), "the suite has ended") {
-		t.Errorf("start after the end: %v", err)
+		t.Errorf("Start after the suite has ended: %v", err)
 	}
 	if _, err := h.Open(t.Context(), OpenRequest{Name: "late"}); err == nil {
-		t.Error("a check was opened after the end")
+		t.Error("a check was opened after the suite had ended")
 	}
 	folder, _ := h.options.Getenv("LEAKGATE_LEASES")
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
@@ -267,7 +267,7 @@ func TestHubRequests(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		if err := h.Discover(ctx); err == nil {
-			t.Error("Discover ignores that the context is done")
+			t.Error("Discover ignores a canceled context")
 		}
 		if v, err := h.Finish("done", false); err != nil || len(v.Run.Checks) != 0 {
 			t.Errorf("%+v, %v", v.Run.Checks, err)

@@ -96,10 +96,10 @@ func TestRemoteTurns(t *testing.T) {
 	}
 	for _, c := range []*Remote{one, NewRemote(path)} {
 		if err := c.Start(t.Context(), false); !errors.Is(err, errNoHub) {
-			t.Errorf("request after the end: %v", err)
+			t.Errorf("request after the suite has ended: %v", err)
 		}
 		if _, err := c.Turn(t.Context(), "late", func(string) {}); !errors.Is(err, errNoHub) {
-			t.Errorf("request after the end: %v", err)
+			t.Errorf("request after the suite has ended: %v", err)
 		}
 	}
 }

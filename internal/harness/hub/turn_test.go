@@ -93,7 +93,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				order = append(order, who) // only one at a time has a turn
+				order = append(order, who) // only one spec at a time has a turn
 				time.Sleep(time.Second)
 				turn.Release()
 			})
@@ -147,7 +147,7 @@ type asked struct {
 	turn   *Turn
 	stop   context.CancelFunc
 	done   chan struct{}
-	device string // the turn in the model
+	device string // the granted device in the model
 	state  string // waiting, holding a device, or done
 }
 

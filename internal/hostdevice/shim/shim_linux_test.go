@@ -160,14 +160,14 @@ func TestShowmapRefuses(t *testing.T) {
 // not hide tools of this machine other than cat and ps.
 func TestNames(t *testing.T) {
 	if slices.Contains(Names(1), "cat") || !slices.Contains(Names(20), "cat") || len(Names(20)) != len(Names(1))+1 {
-		t.Errorf("%q at scale 1, %q at scale 20", Names(1), Names(20))
+		t.Errorf("got names %q at scale 1 and %q at scale 20", Names(1), Names(20))
 	}
 	for _, tool := range Tools() {
 		if IsCommand(tool) && tool != "cat" {
 			t.Errorf("%s is both a tool and a command", tool)
 		}
 		if tool == "su" || tool == "adb" {
-			t.Errorf("the shell of a phone has no %s", tool)
+			t.Errorf("Tools contains %s, which the shell of a phone lacks", tool)
 		}
 	}
 }
