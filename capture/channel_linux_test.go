@@ -60,7 +60,7 @@ func holder(t testing.TB, name string, mb int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the process would wait forever
+		_ = cmd.Process.Kill() // otherwise the process would wait forever
 		_ = cmd.Wait()
 	})
 	if _, err := out.Read(make([]byte, 8)); err != nil {

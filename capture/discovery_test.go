@@ -55,12 +55,12 @@ func table(rows []row, uuids bool) *shelltest.Device {
 func TestTwinsAndChildren(t *testing.T) {
 	rows := []row{
 		{4321, 800, 10123, 900, "com.shop"},
-		{4100, 1, 10999, 200, "com.shop"},       // another app that took the name
+		{4100, 1, 10999, 200, "com.shop"},       // another app with the same process name
 		{300, 4321, 10123, 950, "com.shop"},     // forked; pids have wrapped around
 		{301, 300, 10123, 960, "com.shop"},      // forked by the previous process
 		{302, 4321, 10124, 970, "com.shop"},     // an isolated process is not a fork
 		{303, 4321, 10123, 980, "com.shop:two"}, // has its own name
-		{5000, 800, 10123, 990, "com.shop"},     // a life that overlaps with the first
+		{5000, 800, 10123, 990, "com.shop"},     // started while the first was still running
 	}
 	for _, uuids := range []bool{true, false} {
 		found, err := FindProcesses(t.Context(), table(rows, uuids), []Pattern{"com.shop*"})
@@ -149,7 +149,7 @@ func FuzzSplitFiles(f *testing.F) {
 			}
 		}
 		if n > len(text) || uuid.Match(text[n:]) {
-			t.Errorf("files contain %d of %d bytes", n, len(text))
+			t.Errorf("the parts contain %d of %d bytes: too many, or a UUID is missing", n, len(text))
 		}
 	})
 }

@@ -78,7 +78,7 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 		t.Errorf("five: %+v", five)
 	}
 	if six := r.Readings[1]; six.Err != nil || bytesOf(six) != 7<<10 || six.SwapPSS.Known {
-		t.Errorf("comm with a line break and parentheses: %+v", six)
+		t.Errorf("comm with a line break and parentheses: got %+v, want 7 MB, no SwapPss", six)
 	}
 	if seven := r.Readings[2]; !errors.Is(seven.Err, ErrGone) {
 		t.Errorf("reused pid: %v", seven.Err)
@@ -88,10 +88,10 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 		t.Errorf("refused file: %v", eight.Err)
 	}
 	if nine := r.Readings[4]; !errors.Is(nine.Err, ErrGone) {
-		t.Errorf("process that has ended: %v", nine.Err)
+		t.Errorf("process that has ended: got error %v, want %v", nine.Err, ErrGone)
 	}
 	if n := len(dev.Commands); n != 1 {
-		t.Errorf("the round took %d round trips", n)
+		t.Errorf("the round took %d round trips, want 1", n)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestFastCommandIsOneGrepForAll(t *testing.T) {
 	// adbd before protocol version 0x01000001 accepts service strings of up to
 	// 4096 bytes (MAX_PAYLOAD_V1).
 	if len(command) > 4000 {
-		t.Errorf("the command has %d bytes", len(command))
+		t.Errorf("the command is %d bytes long, want at most 4000", len(command))
 	}
 	targets[3].Level = Level{Source: RunAs, Prefix: shell.RunAs("com.x", 0)}
 	targets[4].Level = targets[3].Level
@@ -223,7 +223,7 @@ func FuzzFastSort(f *testing.F) {
 			}
 		}
 		if total > len(out) {
-			t.Errorf("the parts contain %d bytes, the output %d", total, len(out))
+			t.Errorf("the parts contain %d bytes, more than the %d bytes of the output", total, len(out))
 		}
 		r := fast.reading(rollupTarget(5, 500))
 		if r.Err == nil && !r.PSS.Known {

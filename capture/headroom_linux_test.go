@@ -93,15 +93,15 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if trips := len(dev.Commands) - before; trips != 2 {
-		t.Errorf("the first reading took %d round trips", trips)
+		t.Errorf("the first reading took %d round trips, want 2", trips)
 	}
 	// Two processes of one package cause only one request about the package.
 	if n := strings.Count(strings.Join(dev.Commands[before:], "\n"), " package 'com.big' "); n != 1 {
-		t.Errorf("the package was requested %d times", n)
+		t.Errorf("the package was requested %d times, want once", n)
 	}
 	again, err := rooms.Read(t.Context(), targets)
 	if trips := len(dev.Commands) - before; err != nil || trips != 3 {
-		t.Errorf("the second reading took %d round trips, %v", trips, err)
+		t.Errorf("the two readings took %d round trips, want 3: %v", trips, err)
 	}
 	for i, h := range got {
 		if h.Err != nil || h.Process != targets[i].Process || h.Up <= 0 {
@@ -251,7 +251,7 @@ func headroomInShortLines(t *testing.T, api, n int) {
 		// line is the command line as package adb sends it.
 		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + text.ShellQuote(command) +
 			"); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
-			return -1, fmt.Errorf("the command takes %d bytes", len(line))
+			return -1, fmt.Errorf("the command line is %d bytes long, want at most 4095", len(line))
 		}
 		return serve(ctx, command, stdout, stderr)
 	}
@@ -277,7 +277,7 @@ func headroomInShortLines(t *testing.T, api, n int) {
 			t.Errorf("%d trips", trips)
 		}
 		if took := time.Since(began); asked != 1 || took > traitsTimeout+time.Second {
-			t.Errorf("requested the package %d times, took %v", asked, took)
+			t.Errorf("requested the package %d times in %v, want once", asked, took)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func checkWords(t *testing.T, names, words []string) {
 		delete(want, words[i-1])
 	}
 	if len(want) > 0 {
-		t.Errorf("run-as did not receive %v: %q", want, words)
+		t.Errorf("run-as did not receive %v, only %q", want, words)
 	}
 }
 
@@ -237,7 +237,8 @@ func TestFindAThousand(t *testing.T) {
 	_, dev := simulated(androidsim.App{Package: "com.x", Processes: processes})
 	found, err := FindProcesses(t.Context(), dev, []Pattern{"com.x:*"})
 	if err != nil || len(found.Processes) != 1000 || found.SystemServer == 0 {
-		t.Errorf("found %d processes, system_server has pid %d: %v", len(found.Processes), found.SystemServer, err)
+		t.Errorf("found %d processes, want 1000; system_server has pid %d; error %v", len(found.Processes),
+			found.SystemServer, err)
 	}
 	if len(dev.Commands) != 1 {
 		t.Errorf("%d commands", len(dev.Commands))

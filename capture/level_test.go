@@ -156,7 +156,7 @@ func TestSilentSUIsTriedOnce(t *testing.T) {
 			}
 		}
 		if waited := time.Since(began); waited != suTimeout || *asked != 1 {
-			t.Errorf("tried %d times, waited %v for su", *asked, waited)
+			t.Errorf("tried su %d times and waited %v, want once and %v", *asked, waited, suTimeout)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestGrantedSUIsTriedOnce(t *testing.T) {
 		asked += strings.Count(c, "su -c 'id'")
 	}
 	if asked != 1 || len(dev.Commands) != 2*20+1 {
-		t.Errorf("tried su %d times, in %d commands", asked, len(dev.Commands))
+		t.Errorf("tried su %d times in %d commands, want once in 41", asked, len(dev.Commands))
 	}
 }
 

@@ -41,7 +41,7 @@ func child(t *testing.T, name string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the test may have killed it
+		_ = cmd.Process.Kill() // fails if the test has already killed the process
 		_ = cmd.Wait()
 	})
 	for range 200 {
@@ -61,7 +61,7 @@ func TestLocalFindProcesses(t *testing.T) {
 	child(t, base+"2")
 	got := find(t, local(), Pattern(base), Pattern(base+":*"))
 	if len(got) != 2 {
-		t.Fatalf("found %+v", got)
+		t.Fatalf("found %+v, want 2 processes", got)
 	}
 	for i, cmd := range []*exec.Cmd{main, push} {
 		p := got[i]
@@ -116,7 +116,7 @@ func TestLocalProbeAndRead(t *testing.T) {
 	_ = cmd.Wait() // killed
 	rounds, err = NewFast(dev).Read(t.Context(), []Target{{p, probe.Level}}, 0, 5*time.Second)
 	if err != nil || !errors.Is(rounds[0].Readings[0].Err, ErrGone) {
-		t.Errorf("after the process ended: %+v, %v", rounds, err)
+		t.Errorf("after the process ended: got %+v, %v, want %v", rounds, err, ErrGone)
 	}
 }
 

@@ -151,7 +151,7 @@ func wrap(report string, width int) string {
 		}
 		offset := indentation(string(line))
 		start := len(line) - under // the start of the underlined text
-		shown := 0                 // characters of the line above
+		shown := 0                 // number of characters printed so far
 		for first := true; len(line) > 0; first = false {
 			room := width
 			lead := ""

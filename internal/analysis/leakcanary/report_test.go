@@ -103,7 +103,7 @@ func checkByHand(t *testing.T, name string, report Report) {
 	}
 	if first, last := a.TraceLines[0], a.TraceLines[len(a.TraceLines)-1]; first != "┬───" ||
 		last != "      key = 63dee33b-9463-414f-89e0-4cb58974e0db" || len(a.TraceLines) != 15 {
-		t.Errorf("%s: got a trace of %d lines: %q", name, len(a.TraceLines), a.TraceLines)
+		t.Errorf("%s: got a trace of %d lines, want 15: %q", name, len(a.TraceLines), a.TraceLines)
 	}
 	if !l.Library || l.Pattern != "instance field android.app.X#mY" ||
 		l.Description != "Holds the last one. Fixed in 31." || l.Class != "com.shop.Dialog" ||
@@ -188,7 +188,7 @@ func TestRead(t *testing.T) {
 func TestReadWithoutLeaks(t *testing.T) {
 	clean := (&modelReport{made: 1}).text()
 	for name, input := range map[string]string{
-		"plain": clean, "line of the test run": "11-02 10:00:00.000  1  2 D LeakCanary: " + noLeaks + "\n",
+		"plain": clean, "logcat line": "11-02 10:00:00.000  1  2 D LeakCanary: " + noLeaks + "\n",
 	} {
 		if r := mustRead(t, input, Auto); r.Analyses != 1 || len(r.Leaks)+len(r.Failures)+len(r.Undecided) > 0 {
 			t.Errorf("%s: %+v", name, r)
@@ -420,7 +420,7 @@ func FuzzRead(f *testing.F) {
 func checkReport(t *testing.T, r Report, size int) {
 	t.Helper()
 	if len(r.Leaks) > size/10 || len(r.Leaks) > maxLeaks || r.Tests > size/9 {
-		t.Fatalf("got %d leaks from %d bytes", len(r.Leaks), size)
+		t.Fatalf("got %d leaks and %d tests from only %d bytes", len(r.Leaks), r.Tests, size)
 	}
 	seen := map[string]bool{}
 	for _, l := range r.Leaks {

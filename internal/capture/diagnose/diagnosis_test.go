@@ -126,7 +126,7 @@ func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 			d, facts, r := situation{api: 34, rooted: true}.begin(t)
 			end := d.TruncateOutput(n, true)
 			r.Recipe, _ = RecipeOf("snapshot")
-			got, _ := Diagnose(t.Context(), d, facts, r) // without a complete check the artifact is lost
+			got, _ := Diagnose(t.Context(), d, facts, r) // a truncated check loses the artifact
 			end()
 			checkDiagnosis(t, r, got)
 			for _, o := range got.Steps {
@@ -342,7 +342,7 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, facts, r := s.begin(t)
 			r.Level = capture.Level{}
-			facts.API = 0 // the release is unknown too
+			facts.API = 0 // neither the level nor the release is known
 			got, err := collect(t, t.Context(), d, facts, r, "native")
 			if o := outcome(t, got, "smaps"); err != nil ||
 				o.Command != fmt.Sprintf("%scat /proc/%d/smaps", s.by(), r.Process.PID) || len(o.Reasons) > 2 {
@@ -362,7 +362,7 @@ func TestRightsRefused(t *testing.T) {
 	p := capture.Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
 		app, su0, suC string
-		root, runAs   string // the prefix, or a part of the reason
+		root, runAs   string // the prefix, or part of the reason
 	}{
 		{app, "uid=0(root)", "", "su 0", "run-as 'com.a'"},
 		{"run-as: package not debuggable: com.a", "su: not found", "uid=0(root)", "su -c", "not_debuggable"},
@@ -406,7 +406,7 @@ func TestRightsOfATruncatedAnswer(t *testing.T) {
 		// the output is truncated before these words
 		until     string
 		err       error
-		root, app string // the prefix, or a part of the reason
+		root, app string // the prefix, or part of the reason
 		no        bool   // the refusal of su is permanent
 	}{
 		{

@@ -304,7 +304,7 @@ func TestCallerEndsHeapDump(t *testing.T) {
 				t.Errorf("in %s: %v", words, err)
 			}
 			if left := d.dumps(t); len(left) > 0 || stopped {
-				t.Errorf("canceled in %s: %v was left, stopped: %v", words, left, stopped)
+				t.Errorf("canceled in %s: dumps left on the device: %v; still paused: %t", words, left, stopped)
 			}
 		})
 	}
@@ -510,7 +510,7 @@ func TestLargeHeapDump(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if used := behind.TotalAlloc - before.TotalAlloc; used > 8<<20 {
-		t.Errorf("taking the dump allocates %d bytes of memory", used)
+		t.Errorf("taking the dump allocated %d bytes, want at most 8 MB", used)
 	}
 }
 

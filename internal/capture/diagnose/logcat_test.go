@@ -31,7 +31,7 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	d.Phone.Shell(t.Context(),
 		"log -t Bank 'token=ghp_SECRET of com.shop'; log -t ActivityManager 'Killing 77:com.bank/u0a7: ghp_SECRET'",
 		strings.NewReader(""), io.Discard, io.Discard)
-	time.Sleep(5 * time.Minute) // to allow for the device time that collections take
+	time.Sleep(5 * time.Minute) // until each process has logged a garbage collection
 	found, err := capture.FindProcesses(t.Context(), d, []capture.Pattern{"com.shop:push"})
 	if err != nil || len(found.Processes) != 1 {
 		t.Fatal(found, err)
@@ -132,6 +132,6 @@ func TestHeldTextIsNotOnTheDisk(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := a.Write(make([]byte, 100)); err == nil {
-		t.Error("an artifact without a size limit")
+		t.Error("an artifact accepted more bytes than its limit")
 	}
 }

@@ -159,7 +159,7 @@ func (s situation) begin(t testing.TB) (*localPhone, capture.Facts, Request) {
 			{Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
 		}}}, s.options.Apps...)
 	d := &localPhone{Phone: androidsim.New(o)}
-	time.Sleep(time.Minute) // a restarted app has a different start time
+	time.Sleep(time.Minute) // so that a restarted app has a different start time
 	facts, err := capture.ReadFacts(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 		taken := o.Ending == Complete || o.Ending == Fallback
 		switch {
 		case o.Step != r.Recipe.Steps[i].Name:
-			t.Errorf("outcome %d is for step %s", i, o.Step)
+			t.Errorf("outcome %d is for step %s, want %s", i, o.Step, r.Recipe.Steps[i].Name)
 		case taken != (o.File != "") || taken != (o.Bytes > 0) || taken != (o.Command != ""):
 			t.Errorf("%+v", o)
 		case !taken && len(o.Reasons) == 0:
@@ -227,7 +227,8 @@ func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
 			t.Fatal(err)
 		}
 		if size, ok := want[e.Name()]; !ok || size != info.Size() {
-			t.Errorf("the folder contains %s with %d bytes, reported: %d (%v)", e.Name(), info.Size(), size, ok)
+			t.Errorf("the folder contains %s (%d bytes); the diagnosis reports %d bytes (%t)", e.Name(), info.Size(),
+				size, ok)
 		}
 		delete(want, e.Name())
 	}
@@ -270,7 +271,7 @@ func (s situation) allowed(step string) (Ending, string) {
 		switch {
 		case !traced:
 			return Skipped, s.untraced()
-		case !s.rooted && s.api < 29: // user builds have it since Android 10
+		case !s.rooted && s.api < 29: // user builds include showmap since Android 10
 			return Skipped, "smaps replaces it"
 		}
 	case "heap":

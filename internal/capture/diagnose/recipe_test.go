@@ -232,7 +232,7 @@ func TestExitStatusOfAWholeText(t *testing.T) {
 		}
 	}
 	if len(seen) != len(texts) {
-		t.Errorf("only these commands exist: %v", seen)
+		t.Errorf("the recipes contain only the commands %v, want %d commands", seen, len(texts))
 	}
 }
 

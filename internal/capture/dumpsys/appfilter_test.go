@@ -161,7 +161,7 @@ func TestFilterLogcatAcrossTheYear(t *testing.T) {
 func TestFilterLogcatKeepsTheEnd(t *testing.T) {
 	var text strings.Builder
 	for line := range strings.Lines(logLines) {
-		if !strings.Contains(line, "  8890  8890 ") { // a process that claims the pid of another
+		if !strings.Contains(line, "  8890  8890 ") { // written by a process that claims another pid
 			text.WriteString(line[1:])
 		}
 	}

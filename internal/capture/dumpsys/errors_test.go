@@ -108,7 +108,7 @@ func TestLongErrorText(t *testing.T) {
 	long := bytes.Repeat([]byte("70a20000-70d0c000 rw-p\n"), 100000)
 	got, ok := ClassifyError(append(bytes.Clone(long), "cat: /proc/1/smaps: No such process\n"...))
 	if !ok || got.Kind != NoProcess {
-		t.Errorf("error message at the end of long output: %v", got)
+		t.Errorf("error message at the end of long output: got %v, want %v", got, NoProcess)
 	}
 	got, ok = ClassifyError([]byte("Error: " + strings.Repeat("x", 1<<20)))
 	if !ok || len(got.Text) > maxErrorLine || len(got.Error()) > maxErrorLine+50 {
@@ -118,7 +118,7 @@ func TestLongErrorText(t *testing.T) {
 
 func TestAnswerWords(t *testing.T) {
 	if Unknown.String() != "unknown" || Yes.String() != "yes" || No.String() != "no" {
-		t.Error("String of an Answer returns the wrong word")
+		t.Errorf("got the words %v, want unknown, yes and no", []Answer{Unknown, Yes, No})
 	}
 }
 
@@ -131,7 +131,7 @@ func FuzzClassifyError(f *testing.F) {
 			t.Fatalf("%v, %t", e, ok)
 		}
 		if ok && !bytes.Contains(text, []byte(e.Text)) {
-			t.Fatalf("%q is not in the text", e.Text)
+			t.Fatalf("the input does not contain the error message %q", e.Text)
 		}
 	})
 }

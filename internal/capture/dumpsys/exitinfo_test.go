@@ -218,7 +218,7 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	if (Exit{}).Crash() || (Exit{}).Kill() || (Exit{Reason: known.Of(2)}).Kill() {
-		t.Error("an unknown reason counts as a crash or a kill")
+		t.Error("an unknown exit reason is treated as a crash or a kill")
 	}
 	e := exitsIn(t, strings.Replace(exitsOf34, "reason=10 (USER REQUESTED)", "reason=99 (MOON PHASE)", 1)).Exits[0]
 	if e.ReasonName != "MOON PHASE" || e.Reason != known.Of(99) {
@@ -253,7 +253,7 @@ func TestReasonsOfAndroid17(t *testing.T) {
 		}
 	}
 	if (Exit{}).MemoryLimiter() || (Exit{}).MemoryAnomaly() {
-		t.Error("an unknown reason counts as a kill because of memory")
+		t.Error("an unknown exit reason is treated as a kill because of memory")
 	}
 }
 

@@ -78,7 +78,7 @@ func TestRecordedGPU(t *testing.T) {
 			found = found || p == GPUProcess{PID: c.pid, Bytes: known.Of(c.bytes)}
 		}
 		if !found {
-			t.Errorf("%s: pid %d is not in %v", c.file, c.pid, got.Processes())
+			t.Errorf("%s: got %v, without pid %d and %d bytes", c.file, got.Processes(), c.pid, c.bytes)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestTruncatedGraphics(t *testing.T) {
 			t.Errorf("truncated at %d: %+v", at, part.Imported)
 		}
 		if !part.Buffers.Known && !part.Truncated {
-			t.Errorf("truncated at %d is not reported as truncated", at)
+			t.Errorf("output truncated at %d is not reported as truncated", at)
 		}
 	}
 }

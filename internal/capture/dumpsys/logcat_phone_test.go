@@ -47,7 +47,7 @@ func TestPhoneReportsHowItsProcessEnded(t *testing.T) {
 					time.Sleep(6 * time.Minute)
 
 					for _, format := range []string{"threadtime", "time", "brief"} {
-						kernel := "" // the killer's field position before Android 9
+						kernel := "" // the option for the log of the low memory killer before Android 9
 						if api < 28 && c.name == "low memory" {
 							kernel = " -b kernel"
 						}
@@ -92,7 +92,7 @@ func said(t *testing.T, p *androidsim.Phone, command string) string {
 
 func pidOf(t *testing.T, p *androidsim.Phone) int64 {
 	t.Helper()
-	for line := range strings.Lines(said(t, p, "ps; ps -A")) { // the second field since Android 8
+	for line := range strings.Lines(said(t, p, "ps; ps -A")) { // Android 8 and later list all only with -A
 		if f := strings.Fields(line); len(f) > 2 && f[len(f)-1] == "com.shop" {
 			pid, err := strconv.ParseInt(f[1], 10, 64)
 			if err != nil {

@@ -281,7 +281,7 @@ func TestLineOwner(t *testing.T) {
 	}
 	if log := scanned(t, at+"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+at+
 		"8 8 F libc    : Fatal signal 6 (SIGABRT)\n", 0, ""); log.Mentions[LogNativeCrash].Count != 2 {
-		t.Errorf("without a pid and a name: %+v", log.Mentions)
+		t.Errorf("without a pid or a name: got %+v, want 2 native crashes", log.Mentions)
 	}
 }
 
@@ -633,8 +633,8 @@ func TestDeathsOfMemory(t *testing.T) {
 	} {
 		log := scanned(t, c.log, 77, "com.shop")
 		if log.OutOfMemory() != c.outOfMemory || log.MemoryLimiter() != c.limiter || log.MemoryLimit != c.limit {
-			t.Errorf("%s: out of memory %t, limiter %t, limit %v", name, log.OutOfMemory(), log.MemoryLimiter(),
-				log.MemoryLimit)
+			t.Errorf("%s: out of memory %t, limiter %t, limit %v, want %t, %t, %v", name, log.OutOfMemory(),
+				log.MemoryLimiter(), log.MemoryLimit, c.outOfMemory, c.limiter, c.limit)
 		}
 	}
 }

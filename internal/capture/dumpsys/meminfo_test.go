@@ -134,7 +134,7 @@ func TestRecordedMeminfo(t *testing.T) {
 				}
 				switch said := fmt.Sprint(b.Warnings); {
 				case w.warned != "" && !strings.Contains(said, w.warned):
-					t.Errorf("warnings %v do not name %q", b.Warnings, w.warned)
+					t.Errorf("warnings %v do not contain %q", b.Warnings, w.warned)
 				case w.warned == "" && len(b.Warnings) > 0 && !strings.Contains(w.file, "reflowed"):
 					t.Errorf("warnings %v", b.Warnings)
 				}
@@ -159,14 +159,14 @@ func TestIdentities(t *testing.T) {
 			}
 		}
 		if pss+total.SwapPss.N != b.TotalPss.N || dirty != total.PrivateDirty.N || clean != total.PrivateClean.N {
-			t.Errorf("%s: rows add up to %d, %d, %d; TOTAL %+v", file, pss, dirty, clean, total)
+			t.Errorf("%s: rows add up to %d, %d, %d, want TOTAL %+v", file, pss, dirty, clean, total)
 		}
 		if !b.System.Known {
 			continue
 		}
 		if sum := b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N +
 			b.System.N; sum != b.TotalPss.N {
-			t.Errorf("%s: dimensions add up to %d of %d", file, sum, b.TotalPss.N)
+			t.Errorf("%s: categories add up to %d, want %d", file, sum, b.TotalPss.N)
 		}
 		again := b
 		again.compute(&columns{kinds: []columnKind{privateClean}})
@@ -197,7 +197,7 @@ func TestTruncatedMeminfo(t *testing.T) {
 				b := m.Blocks[0]
 				for name, n := range values(b) {
 					if n != -1 && n != all[name] {
-						t.Errorf("%s truncated at %d: %s is %d, whole %d", file, at, name, n, all[name])
+						t.Errorf("%s truncated at %d: %s is %d, want %d", file, at, name, n, all[name])
 					}
 				}
 				if b.Process != "" && b.Process != whole.Process || len(m.Blocks) > 1 {
@@ -215,7 +215,7 @@ func TestTruncatedMeminfo(t *testing.T) {
 // layout formats a table like ActivityThread.printRow.
 type layout struct {
 	upper, lower []string
-	heap         int // heap columns at the end
+	heap         int // number of heap columns at the end
 	width        int
 }
 
@@ -249,7 +249,7 @@ func (l layout) line(name string, cells ...string) string {
 	fmt.Fprintf(&b, "%13s", name)
 	for _, c := range cells {
 		if l.width == 9 {
-			fmt.Fprintf(&b, " %8s", c) // like AOSP: a space, even if the cell is wide
+			fmt.Fprintf(&b, " %8s", c) // like AOSP: a space even before a wide cell
 		} else {
 			fmt.Fprintf(&b, "%*s", l.width, c)
 		}
@@ -282,7 +282,7 @@ func (l layout) table(r *rand.Rand, limit int64) (text string, want map[string]i
 			}
 			n := r.Int64N(limit)
 			if i == 0 {
-				n %= 1e6 // the name comes before it
+				n %= 1e6 // a wider number would touch the name
 			}
 			if r.IntN(3) == 0 {
 				n = r.Int64N(100)
