@@ -94,7 +94,8 @@ func TestBallastIsStreamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 16<<20 {
-			t.Errorf("%+v: allocated %d bytes for a dump of %d", f, after.TotalAlloc-before.TotalAlloc, sum.n)
+			t.Errorf("%+v: allocated %d bytes for a dump of %d, want at most 16 MB", f,
+				after.TotalAlloc-before.TotalAlloc, sum.n)
 		}
 		if sum.n < size || sum.n > size+size/10 {
 			t.Errorf("%+v: %d bytes, want %d", f, sum.n, size)

@@ -21,11 +21,11 @@ func TestDamage(t *testing.T) {
 	for _, n := range []int{0, 10, 40, len(dump) / 2, len(dump) - 1} {
 		short := Truncate(dump, n)
 		if _, _, err := Parse(short); len(short) != n || err == nil {
-			t.Errorf("truncated after %d bytes: %d bytes, %v", n, len(short), err)
+			t.Errorf("truncated after %d bytes: got %d bytes and error %v", n, len(short), err)
 		}
 	}
 	if !bytes.Equal(Truncate(dump, len(dump)+5), dump) || len(Truncate(dump, -1)) != 0 {
-		t.Error("lengths outside of the dump are not clamped")
+		t.Error("lengths outside the dump are not clamped")
 	}
 	flipped, differ := Flip(dump, 3, 1), 0
 	for i := range dump {
@@ -42,12 +42,13 @@ func TestDamage(t *testing.T) {
 		}
 		if _, got, err := Parse(broken); n > 0 && n < last && err == nil && len(got) == len(records) &&
 			records[n].Sub != 0 {
-			t.Errorf("record %d with tag 0x77 was read", n)
+			t.Errorf("record %d was read despite its unknown tag 0x77", n)
 		}
 	}
 	longer, err := Redeclare(dump, last, 1000)
 	if _, _, perr := Parse(longer); err != nil || perr == nil {
-		t.Errorf("end record of 1000 bytes: %v", err)
+		t.Errorf("end record of 1000 bytes: got error %v from Redeclare, %v from Parse, want only the latter", err,
+			perr)
 	}
 	if _, err := Redeclare(dump, last-1, 1); records[last-1].Sub == 0 || err == nil {
 		t.Error("a length was set for a heap record")
@@ -55,7 +56,7 @@ func TestDamage(t *testing.T) {
 	stripped, err := Strip(dump)
 	if err != nil || len(stripped) >= len(dump) || bytes.Contains(stripped, []byte("contents")) ||
 		!bytes.Contains(dump, []byte("contents")) {
-		t.Errorf("stripped dump has %d of %d bytes, %v", len(stripped), len(dump), err)
+		t.Errorf("stripped dump has %d of %d bytes or still contains text: %v", len(stripped), len(dump), err)
 	}
 	if !bytes.Equal(dump, whole) {
 		t.Error("the original dump was damaged")

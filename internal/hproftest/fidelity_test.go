@@ -201,7 +201,7 @@ func (s *artShape) heap() {
 				s.vm[r.Object] = true
 			} else if !kinds[r.Sub] && !objects {
 				if kinds[r.Sub] = true; rank(r.Sub) < last {
-					s.Errorf("%v comes after other records", r.Sub)
+					s.Errorf("%v follows records that must come later", r.Sub)
 				}
 				last = rank(r.Sub)
 			}
@@ -295,7 +295,7 @@ func (s *artShape) instance(i int) {
 	// The last fields are those of java.lang.Object: the class and the lock
 	// word.
 	if got := id4(r.Data[len(r.Data)-8:]); got != r.Class {
-		s.Errorf("%s has class 0x%x in its field", class, uint64(got))
+		s.Errorf("the class field of %s contains 0x%x", class, uint64(got))
 	}
 	if class == stringClass {
 		s.string(r, s.records[i+1])
@@ -331,7 +331,7 @@ func (s *artShape) string(r, value Record) {
 			value.Sub, uint64(value.Object), value.Count)
 	}
 	if value.Type != hprof.Byte && !wide && count > 0 {
-		s.Errorf("string 0x%x has only ASCII characters in an array of %v", uint64(r.Object), value.Type)
+		s.Errorf("string 0x%x stores ASCII characters in an array of %v, want byte", uint64(r.Object), value.Type)
 	}
 }
 
@@ -496,11 +496,11 @@ func likeHotSpot(t *testing.T, records []Record) map[string]string {
 		default:
 			part = 5
 			if r.Trace != 1 {
-				t.Errorf("object 0x%x has the trace %d", uint64(r.Object), r.Trace)
+				t.Errorf("object 0x%x has trace %d, want 1", uint64(r.Object), r.Trace)
 			}
 		}
 		if part < reached {
-			t.Fatalf("record of part %d after part %d at %d", part, reached, r.Offset)
+			t.Fatalf("record of part %d follows part %d at offset %d", part, reached, r.Offset)
 		}
 		reached = part
 	}

@@ -34,18 +34,18 @@ func TestHarmony(t *testing.T) {
 	}
 	if keys := l.keys(l.Of(byNull)); len(keys) != len(pairs)/2 ||
 		l.Path(l.Of(byNull), "entryForNullKey.value") != l.Of(elements[0]) {
-		t.Errorf("map has %d non-null keys", len(keys))
+		t.Errorf("map has %d non-null keys or a wrong value for null, want %d keys", len(keys), len(pairs)/2)
 	}
 	header := l.Path(l.Of(byNull), "header")
 	entry := l.Path(header, "nxt")
 	for i := 0; i < len(pairs); i += 2 {
 		if l.Path(entry, "key") != l.Of(pairs[i]) || l.Path(entry, "value") != l.Of(pairs[i+1]) {
-			t.Fatalf("wrong order of the map at %d", i)
+			t.Fatalf("the map is out of order at %d", i)
 		}
 		entry = l.Path(entry, "nxt")
 	}
 	if l.Path(entry, "key") != 0 || l.Path(entry, "nxt") != header || l.Path(header, "prv") != entry {
-		t.Error("the entries of the map are not circular")
+		t.Error("the list of map entries is not circular")
 	}
 }
 

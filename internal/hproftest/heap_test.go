@@ -110,7 +110,7 @@ func (v *verifier) object(r Ref) {
 	switch {
 	case o.shape == ofNothing:
 		if id == 0 || n != nil {
-			v.Errorf("%+v: missing object %d exists at 0x%x", v.f, r, uint64(id))
+			v.Errorf("%+v: object %d must not exist, but is at 0x%x", v.f, r, uint64(id))
 		}
 		return
 	case !v.has(o):
@@ -522,7 +522,7 @@ func TestValues(t *testing.T) {
 		}
 		outer, _ := g.Field(ids.Of(hiding), "i")
 		if inner := g.Nodes[ids.Of(hiding)].Fields[name+"i"]; outer != 7 || inner != 8 {
-			t.Errorf("%+v: hidden field = %d, hiding field = %d", f, inner, outer)
+			t.Errorf("%+v: hidden field = %d, want 8; hiding field = %d, want 7", f, inner, outer)
 		}
 	}
 }

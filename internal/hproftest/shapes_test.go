@@ -70,7 +70,7 @@ func TestActivities(t *testing.T) {
 		layout := l.Nodes[l.Path(l.Of(a.Decor), "mChildren")].Elements[0]
 		if l.Path(layout, "mContext") != l.Of(a.Ref) || l.Path(layout, "mParent") != l.Of(a.Decor) ||
 			(l.Path(layout, "mAttachInfo") != 0) != attached {
-			t.Errorf("wrong content of activity %d", l.Of(a.Ref))
+			t.Errorf("the content view of activity 0x%x has wrong fields", uint64(l.Of(a.Ref)))
 		}
 	}
 	// Except for the activity's own objects, only the leak must hold the
@@ -80,7 +80,7 @@ func TestActivities(t *testing.T) {
 		t.Errorf("destroyed activity is held by %v", l.holders(dead.Ref))
 	}
 	if !l.Reachable()[l.Of(dead.Ref)] || l.Retained(l.Of(dead.Ref)) < 300 {
-		t.Errorf("destroyed activity retains %d bytes", l.Retained(l.Of(dead.Ref)))
+		t.Errorf("destroyed activity retains %d bytes, want at least 300", l.Retained(l.Of(dead.Ref)))
 	}
 	thread := l.Path(l.Class("android.app.ActivityThread"), "sCurrentActivityThread")
 	if got := l.Text(l.Path(thread, "mBoundApplication.appInfo.processName")); got != "com.shop:ui" {
@@ -92,7 +92,7 @@ func TestActivities(t *testing.T) {
 	}
 	metrics := l.Path(l.Class("android.content.res.Resources"), "mSystem.mResourcesImpl.mMetrics")
 	if w, _ := l.Field(metrics, "widthPixels"); w != 720 || l.Nodes[metrics].Heap != "zygote" {
-		t.Errorf("screen is %d pixels wide, in heap %s", w, l.Nodes[metrics].Heap)
+		t.Errorf("screen is %d pixels wide, in heap %s; want 720 pixels, zygote", w, l.Nodes[metrics].Heap)
 	}
 	if app := l.Nodes[l.Path(thread, "mInitialApplication")]; app.Class != "com.shop.App" ||
 		l.Path(app.ID, "mBase.mOuterContext") != app.ID {
@@ -138,7 +138,7 @@ func TestFragments(t *testing.T) {
 	}
 	if l.flag(old, "mFragmentManager") != 0 || l.flag(oldest, "mFragmentManager") == 0 ||
 		l.Text(l.Path(l.Of(alive), "mTag")) != "tag" {
-		t.Error("fragment of an old version is wrong")
+		t.Error("fragment of an old version has wrong fields")
 	}
 	first := Android(Phone{})
 	if l := lookAt(t, first); true {
@@ -164,7 +164,7 @@ func TestCompose(t *testing.T) {
 	}
 	h = Android(Phone{})
 	if r := h.CompositionState(0, 3); lookAt(t, h).flag(r, "state") != 3 {
-		t.Error("the state of a composition is wrong")
+		t.Error("the state of the composition is not 3")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestBitmaps(t *testing.T) {
 			pixels := func(r Ref) []byte { return l.Nodes[l.Path(l.Of(r), "mBuffer")].Data }
 			if len(pixels(a)) != 16*12*4 || !bytes.Equal(pixels(a), pixels(b)) ||
 				bytes.Equal(pixels(a), pixels(other)) {
-				t.Errorf("SDK %d: buffer has %d bytes", sdk, len(pixels(a)))
+				t.Errorf("SDK %d: pixel buffer has %d bytes or wrong contents", sdk, len(pixels(a)))
 			}
 			continue
 		}
@@ -293,11 +293,11 @@ func TestWatched(t *testing.T) {
 	l := lookAt(t, h)
 	if l.flag(r, "retainedUptimeMillis") != 1<<64-1 || l.Text(l.Path(l.Of(r), "key")) != "k" ||
 		l.flag(r, "referent") != uint64(l.Of(a.Ref)) || !l.Reachable()[l.Of(r)] || l.Reachable()[l.Of(a.Ref)] {
-		t.Error("KeyedWeakReference is wrong")
+		t.Error("KeyedWeakReference has wrong fields")
 	}
 	if _, ok := l.Field(l.Of(legacy), "retainedUptimeMillis"); ok ||
 		l.Nodes[l.Of(legacy)].Class != "com.squareup.leakcanary.KeyedWeakReference" {
-		t.Error("legacy KeyedWeakReference is wrong")
+		t.Error("legacy KeyedWeakReference has wrong fields")
 	}
 }
 
@@ -317,7 +317,8 @@ func TestCollections(t *testing.T) {
 	l := lookAt(t, h)
 	array := l.Nodes[l.Path(l.Of(list.Ref), "elementData")].Elements
 	if l.flag(list.Ref, "size") != 40 || len(array) < 40 || len(array) > 64 {
-		t.Errorf("array of %d elements for a list of size %d", len(array), l.flag(list.Ref, "size"))
+		t.Errorf("array of %d elements for a list of size %d, want 40 to 64 for 40", len(array),
+			l.flag(list.Ref, "size"))
 	}
 	node, last := l.Path(l.Of(linked), "first"), hprof.ID(0)
 	for i, e := range elements {
@@ -327,7 +328,7 @@ func TestCollections(t *testing.T) {
 		last, node = node, l.Path(node, "next")
 	}
 	if node != 0 || l.Path(l.Of(linked), "last") != last {
-		t.Error("wrong end of the linked list")
+		t.Error("last is not the end of the linked list")
 	}
 	for m, key := range maps {
 		table := l.Nodes[l.Path(l.Of(m), "table")].Elements
@@ -349,7 +350,7 @@ func TestCollections(t *testing.T) {
 		if head := l.Path(l.Of(m), "head"); l.Nodes[l.Of(m)].Class == "java.util.LinkedHashMap" {
 			for i := 0; i < len(pairs); i += 2 {
 				if l.Path(head, "key") != l.Of(pairs[i]) {
-					t.Fatalf("wrong order of LinkedHashMap at %d", i)
+					t.Fatalf("LinkedHashMap is out of order at %d", i)
 				}
 				head = l.Path(head, "after")
 			}

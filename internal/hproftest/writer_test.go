@@ -380,7 +380,7 @@ func FuzzWriter(f *testing.F) {
 			want, ends = a.want, a.ends
 		}
 		if !bytes.Equal(stream.Bytes(), file.data) {
-			t.Fatalf("written to a stream: %d bytes, to a file: %d", stream.Len(), len(file.data))
+			t.Fatalf("stream and file differ: %d and %d bytes", stream.Len(), len(file.data))
 		}
 		got, records, err := hproftest.Parse(file.data)
 		if err != nil || got != h {
@@ -638,7 +638,7 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 		w.String(1, "x")
 		w.Root(hprof.Root{Kind: hprof.SubRootUnknown})
 		if w.Flush() != first || w.Close() != first || w.Written() != n {
-			t.Errorf("%s: later error %v, and %d bytes instead of %d", name, w.Err(), w.Written(), n)
+			t.Errorf("%s: got error %v and %d bytes, want %v and %d", name, w.Err(), w.Written(), first, n)
 		}
 	}
 	for _, h := range []hprof.Header{
@@ -704,7 +704,7 @@ func TestWriterLargeArray(t *testing.T) {
 		}
 	}
 	if kept > 200<<10 {
-		t.Errorf("the writer buffered %d bytes at once", kept)
+		t.Errorf("the writer buffered %d bytes at once, want at most 200 kB", kept)
 	}
 	data, err := os.ReadFile(file.Name())
 	if err != nil {

@@ -164,7 +164,7 @@ func Refactorings() []Refactoring {
 		moves("ListScreen", "an entry around an element", addOfScreen, "screens.add(new Entry(screen));", "//@class",
 			"static final class Entry { final Object screen; Entry(Object screen) { this.screen = screen; } }"),
 		few(Refactoring{Name: "different names", names: 3}),
-		few(Refactoring{Name: "different names by another seed", names: 4}),
+		few(Refactoring{Name: "different names from another seed", names: 4}),
 		few(Refactoring{Name: "a new screen has its own holder", Added: []string{"WishScreen"}, edits: wishes}),
 		few(Refactoring{
 			Name:    "three leaks have other holders, and a new screen has its own holder",

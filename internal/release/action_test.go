@@ -58,7 +58,7 @@ type fakeReleases struct {
 	versions []string
 	program  []byte                      // in the archive
 	archive  []byte                      // created the first time it is requested
-	damage   func(archive []byte) []byte // the response to a download
+	damage   func(archive []byte) []byte // returns the response to a download
 	sums     func(sums string) string
 	asked    []string
 }
@@ -286,9 +286,9 @@ func TestActionReports(t *testing.T) {
 		verdict  string
 		stale    bool // the verdict is not from this run
 		exit     string
-		calls    []string // after the first one
+		calls    []string // without the first call
 		summary  string
-		baseline string // name of the artifact
+		baseline string // name of the artifact for the baseline
 	}{
 		"a pull request that fails": {
 			verdict: "fail", exit: "1", calls: []string{comment}, summary: "### posted",
@@ -343,7 +343,7 @@ func TestActionReports(t *testing.T) {
 			}
 			ok := r.run()
 			if ok != (c.exit == "0") || !ok && fmt.Sprint(r.exitCode) != c.exit {
-				t.Errorf("success: %v, exit code %d, want %s\n%s", ok, r.exitCode, c.exit, r.log.String())
+				t.Errorf("got success %t, exit code %d, want exit code %s\n%s", ok, r.exitCode, c.exit, r.log.String())
 			}
 			if calls := r.calls(); len(calls) == 0 || !slices.Equal(calls[1:], c.calls) {
 				t.Errorf("called %q, want %q", calls, c.calls)
@@ -364,7 +364,7 @@ func (r *runner) checkArtifacts(verdict, baseline string) {
 	stored := r.artifacts()
 	files, ok := stored["leakgate"]
 	if !ok {
-		r.t.Errorf("the run was not stored: %v", stored)
+		r.t.Errorf("got artifacts %v, want one with the run", stored)
 	}
 	for _, f := range files {
 		if strings.Contains(f, "hprof") {
@@ -372,17 +372,17 @@ func (r *runner) checkArtifacts(verdict, baseline string) {
 		}
 	}
 	if verdict != "" && !slices.Contains(files, "artifacts/com.shop/dump/analysis.json") {
-		r.t.Errorf("the analysis was not stored: %v", files)
+		r.t.Errorf("got files %v, want analysis.json among them", files)
 	}
 	want := 1
 	if baseline != "" {
 		want = 2
 	}
 	if _, there := stored[baseline]; len(stored) != want || baseline != "" && !there {
-		r.t.Errorf("stored %v, want the baseline with the name %q", stored, baseline)
+		r.t.Errorf("got artifacts %v, want %d, including the baseline %q", stored, want, baseline)
 	}
 	if strings.Contains(r.log.String(), "\x00") || strings.Count(r.log.String(), "token=ghs_secret") != len(r.calls()) {
-		r.t.Errorf("the number of calls with the token is wrong:\n%s", r.log.String())
+		r.t.Errorf("the log contains NUL, or not every call had the token:\n%s", r.log.String())
 	}
 }
 

@@ -155,7 +155,7 @@ func TestCommandsExist(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), program, append(slices.Clone(c.verbs), "--help")...).
 				CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "leakgate "+verb) {
-				t.Errorf("%s: leakgate %s: there is no such command", c.place, verb)
+				t.Errorf("%s: there is no command leakgate %s", c.place, verb)
 				out = nil
 			}
 			help[verb] = string(out)
@@ -167,7 +167,7 @@ func TestCommandsExist(t *testing.T) {
 		}
 	}
 	if len(commands) < 15 || len(help) < 6 {
-		t.Errorf("found %d commands with %d verbs", len(commands), len(help))
+		t.Errorf("found only %d commands with %d verbs, want at least 15 with 6", len(commands), len(help))
 	}
 }
 

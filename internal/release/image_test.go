@@ -33,11 +33,12 @@ func TestImage(t *testing.T) {
 	}
 	if first := strings.Fields(lines[0]); first[0] != "FROM" || !strings.HasPrefix(first[1], "debian:") ||
 		strings.HasSuffix(first[1], ":latest") {
-		t.Errorf("the Dockerfile begins with %q", lines[0])
+		t.Errorf("the Dockerfile begins with %q, want FROM debian with a fixed tag", lines[0])
 	}
 	if !slices.Equal(has["COPY"], []string{"$TARGETPLATFORM/leakgate /usr/local/bin/leakgate"}) ||
 		!slices.Equal(has["ARG"], []string{"TARGETPLATFORM"}) {
-		t.Errorf("the Dockerfile copies %q with the arguments %q", has["COPY"], has["ARG"])
+		t.Errorf("the Dockerfile copies %q with arguments %q, want leakgate with TARGETPLATFORM", has["COPY"],
+			has["ARG"])
 	}
 	if !slices.Equal(has["ENTRYPOINT"], []string{`["leakgate"]`}) {
 		t.Errorf("the image starts %q", has["ENTRYPOINT"])
@@ -64,7 +65,8 @@ func TestImage(t *testing.T) {
 	readYAML(t, filepath.Join(root, ".goreleaser.yaml"), &release)
 	image := release.Images[0]
 	if image.Dockerfile != "Dockerfile" || len(image.ExtraFiles) > 0 {
-		t.Errorf("goreleaser builds %q with the extra files %q", image.Dockerfile, image.ExtraFiles)
+		t.Errorf("goreleaser builds %q with extra files %q, want Dockerfile without extra files", image.Dockerfile,
+			image.ExtraFiles)
 	}
 	for _, platform := range image.Platforms {
 		system, arch, _ := strings.Cut(platform, "/")

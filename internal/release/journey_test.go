@@ -225,7 +225,7 @@ func (j *journey) expect(r *runner, verdict string, code int) {
 		j.t.Error("the token is in the log or the summary")
 	}
 	if !strings.Contains(r.summary, "leakgate") {
-		j.t.Errorf("the job summary is %q", r.summary)
+		j.t.Errorf("got the job summary %q, want one from leakgate", r.summary)
 	}
 	for name := range r.artifacts() {
 		if name != "leakgate" && name != "leakgate-baseline" {
@@ -263,7 +263,7 @@ func TestFirstDays(t *testing.T) {
 	}
 	j.expect(j.job("pull_request", false, added), "fail", 1)
 	if comments, _ := j.github.posted(); !strings.Contains(strings.Join(comments, ""), "WishActivity") {
-		t.Errorf("the comments do not name the leak: %q", comments)
+		t.Errorf("got comments %q, want one that names the leak", comments)
 	}
 
 	j.expect(j.job("push", false, known), "pass", 0)

@@ -169,12 +169,12 @@ func TestLeakMarks(t *testing.T) {
 		text, err := java(args...)
 		if want := "shell mkdir -p /data/local/tmp/leak-marks\n" + loop(1, pulled) + loop(2, pulled); err != nil ||
 			text != want {
-			t.Errorf("pulled from %q: %v, got\n%s\nwant\n%s", pulled, err, text, want)
+			t.Errorf("dumps pulled from %q: error %v, got\n%s\nwant\n%s", pulled, err, text, want)
 		}
 	}
 	if text, err := java("java", "-Dendless=true", "-cp", classes, "Main"); err == nil ||
 		!strings.Contains(text, "01.hprof is not complete after 2 minutes") {
-		t.Errorf("a dump that never ends: %v\n%s", err, text)
+		t.Errorf("dump that never ends: got error %v and\n%s", err, text)
 	}
 }
 

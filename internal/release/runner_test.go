@@ -20,7 +20,7 @@ type runner struct {
 	t         *testing.T
 	action    actionFile
 	inputs    map[string]string
-	github    map[string]string // the context github, by key
+	github    map[string]string // the github context, by key
 	workspace string
 	temp      string
 	env       []string // further variables
@@ -32,7 +32,7 @@ type runner struct {
 	summary  string
 	ran      []string // names of steps
 	uploads  []upload
-	exitCode int // of the last step that failed
+	exitCode int // exit code of the last step that failed
 }
 
 // upload is an artifact that a step stored.
@@ -132,7 +132,7 @@ func (r *runner) lookup(name string) (string, error) {
 	if key, ok := strings.CutPrefix(name, "github."); ok {
 		value, known := r.github[key]
 		if !known {
-			return "", fmt.Errorf("unknown key %s of the context github", key)
+			return "", fmt.Errorf("unknown key %s in the github context", key)
 		}
 		return value, nil
 	}

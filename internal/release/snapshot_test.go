@@ -210,7 +210,7 @@ func (s snapshot) checkArchive(target string) {
 		s.t.Fatal(err)
 	}
 	if out := s.run(binary, "version"); !strings.HasPrefix(out, "leakgate "+version+" (") {
-		s.t.Errorf("the binary of %s prints %q; if it is dirty, add the files of goreleaser to .gitignore", version,
+		s.t.Errorf("the binary of %s prints %q; if that is dirty, add the output of goreleaser to .gitignore", version,
 			strings.TrimSpace(out))
 	}
 	if bytes.Contains(files[program], []byte(s.dir)) {
@@ -279,6 +279,6 @@ func (s snapshot) checkCask(sum string) {
 		FindStringSubmatch(cask)
 	if url == nil || url[1] != "https://github.com/leakgate/leakgate/releases/download/"+version+
 		"/leakgate_linux_amd64.tar.gz" || url[2] != sum {
-		s.t.Errorf("the cask downloads %q, want the archive with %s:\n%s", url, sum, cask)
+		s.t.Errorf("the cask downloads %q, want the archive with checksum %s:\n%s", url, sum, cask)
 	}
 }

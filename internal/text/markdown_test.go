@@ -37,7 +37,7 @@ func FuzzWrapMarkdown(f *testing.F) {
 		}
 		for line := range strings.SplitSeq(got, "\n") {
 			if utf8.RuneCountInString(line) > width && len(strings.Fields(line)) > 1 {
-				t.Fatalf("%q at %d: a line of %d characters in %q", s, width, utf8.RuneCountInString(line), got)
+				t.Fatalf("%q at width %d: line of %d characters in %q", s, width, utf8.RuneCountInString(line), got)
 			}
 		}
 		if again := WrapMarkdown(got, width); again != got {

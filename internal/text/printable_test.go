@@ -117,7 +117,7 @@ func checkPrintable(t *testing.T, name, s string) {
 			marks = 0
 		}
 		if marks > maxMarks {
-			t.Errorf("%s: too many marks in %q", name, s)
+			t.Errorf("%s: got %d combining marks, want at most %d in %q", name, marks, maxMarks, s)
 		}
 	}
 }

@@ -388,7 +388,7 @@ func TestOneBadField(t *testing.T) {
 	} {
 		changed := strings.Replace(text, c.from, c.to, 1)
 		if changed == text {
-			t.Fatalf("%q is not in the text", c.from)
+			t.Fatalf("the recorded output does not contain %q", c.from)
 		}
 		b := one(t, changed)
 		got := values(b)
@@ -557,7 +557,7 @@ func FuzzMeminfo(f *testing.F) {
 		}
 		for i, b := range part.Blocks {
 			if b.PID.Known && b.PID != m.Blocks[i].PID {
-				t.Fatalf("truncated at %d: pid %v, whole %v", at, b.PID, m.Blocks[i].PID)
+				t.Fatalf("truncated at %d: got pid %v, want %v", at, b.PID, m.Blocks[i].PID)
 			}
 		}
 	})

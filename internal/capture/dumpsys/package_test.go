@@ -71,7 +71,7 @@ func FuzzParsePackage(f *testing.F) {
 			t.Errorf("%q", p.CodePath)
 		}
 		if p.VersionName != "" && !strings.Contains(string(text), "versionName="+p.VersionName) {
-			t.Errorf("%q is not in the text", p.VersionName)
+			t.Errorf("the input does not contain the version name %q", p.VersionName)
 		}
 	})
 }

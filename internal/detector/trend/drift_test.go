@@ -241,7 +241,7 @@ func TestRoyFuller(t *testing.T) {
 		for _, edge := range []float64{-1.96, -10, -math.Sqrt(3 * float64(n))} {
 			above, below := royFuller(1+edge+1e-9, 1, n), royFuller(1+edge-1e-9, 1, n)
 			if math.Abs(above-below) > 1e-6 {
-				t.Errorf("%d values, tau %v: jumps from %v just above to %v just below", n, edge, above, below)
+				t.Errorf("%d values: royFuller jumps at tau %v: %v just above, %v just below", n, edge, above, below)
 			}
 		}
 	}
@@ -268,12 +268,12 @@ func TestNoise(t *testing.T) {
 		raise := []float64{0, 1, 1.5}[r.IntN(3)]
 		want := min(1, a+raise*math.Sqrt(max(0, 1-a*a)/float64(length*count)))
 		if got := p.Alpha(raise); math.Abs(got-want) > 1e-9 {
-			t.Fatalf("%d parts of length %d: %v, want %v", count, length, got, want)
+			t.Fatalf("%d parts of length %d: got alpha %v, want %v", count, length, got, want)
 		}
 	}
 	var none Noise
 	if none.Alpha(1) != 0 {
-		t.Errorf("zero noise has autocorrelation %v", none.Alpha(1))
+		t.Errorf("empty Noise: got autocorrelation %v, want 0", none.Alpha(1))
 	}
 	none.Add(ones(20))
 	if none.Alpha(1) != 0 {
@@ -313,7 +313,7 @@ func TestRoyFullerOfWalks(t *testing.T) {
 			}
 		}
 		if share := float64(whole) / runs; share < 0.31 || share > 0.41 {
-			t.Errorf("%d values: a share of %v of the random walks is recognized", n, share)
+			t.Errorf("%d values: share of recognized random walks = %v, want 0.31 to 0.41", n, share)
 		}
 	}
 }
@@ -374,7 +374,8 @@ func TestDriftSize(t *testing.T) {
 					above1/runs, tt.five, tt.one)
 			}
 			if above5 == 0 || up < 4700 || up > 5300 {
-				t.Errorf("|T| above the 5 %% quantile in %v runs; %d of %d slopes are positive", above5, up, runs)
+				t.Errorf("|T| above the 5 %% quantile in %v runs, want at least 1; %d of %d slopes are positive, "+
+					"want 4700 to 5300", above5, up, runs)
 			}
 		})
 	}
@@ -408,10 +409,10 @@ func TestDriftOfLines(t *testing.T) {
 				y := columnOf(n, func(i int) float64 { return level + slope*float64(i) })
 				d := FitDrift(y, 1)
 				if !alike(d.Slope, slope, 1e-6) {
-					t.Errorf("line of %d values from %v with step %v: slope %v", n, level, slope, d.Slope)
+					t.Errorf("line of %d values from %v with step %v: got slope %v", n, level, slope, d.Slope)
 				}
 				if x := d.T() * math.Copysign(1, slope); !(x > 1000) {
-					t.Errorf("line of %d values from %v with step %v: t %v", n, level, slope, d.T())
+					t.Errorf("line of %d values from %v with step %v: got t %v", n, level, slope, d.T())
 				}
 			}
 		}

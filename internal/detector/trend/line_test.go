@@ -124,7 +124,7 @@ func TestFitOfPerfectLargeLines(t *testing.T) {
 			t.Errorf("origin %v: %+v", origin, l)
 		}
 		if y[7]++; math.IsInf(Fit(x, y).T, 0) {
-			t.Errorf("line still counts as perfect after a change of one byte: %+v", Fit(x, y))
+			t.Errorf("a line with a deviation of one byte still has an infinite t: %+v", Fit(x, y))
 		}
 	}
 }
@@ -216,7 +216,7 @@ func FuzzFit(f *testing.F) {
 			scale += math.Abs(y[i]) + math.Abs(l.Slope*x[i])
 		}
 		if math.Abs(sum) > 1e-9*(scale+1)*float64(len(x)) {
-			t.Fatalf("residuals add up to %v: %+v", sum, l)
+			t.Fatalf("residuals add up to %v, want 0: %+v", sum, l)
 		}
 		if best > other*(1+1e-9)+1e-9*scale {
 			t.Fatalf("a steeper line fits better: %v > %v: %+v", best, other, l)

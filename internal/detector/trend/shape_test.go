@@ -172,14 +172,15 @@ func TestShapesAgainstBruteForce(t *testing.T) {
 			t.Errorf("shapes of %v: %d values, onset at %d, want %d, %d", y, got.N, got.OnsetAt, want.N, want.OnsetAt)
 		}
 		if got.ThreeSteps < best3-tolerance || got.ThreeSteps > got.TwoSteps+tolerance {
-			t.Errorf("three steps leave %v, the best three %v, two steps %v", got.ThreeSteps, best3, got.TwoSteps)
+			t.Errorf("three steps leave %v, want %v (the best three steps) to %v (two steps)", got.ThreeSteps, best3,
+				got.TwoSteps)
 		}
 		if got.OnsetAt > 0 {
 			onsets++
 		}
 	}
 	if onsets < 40 {
-		t.Errorf("only %d series have an onset", onsets)
+		t.Errorf("only %d series have an onset, want at least 40", onsets)
 	}
 }
 
@@ -339,7 +340,7 @@ func TestShapesAreDistinguished(t *testing.T) {
 				}
 			}
 			if told < runs*95/100 {
-				t.Errorf("%s of %d values: recognized in %d of %d runs", name, n, told, runs)
+				t.Errorf("%s of %d values: recognized in only %d of %d runs", name, n, told, runs)
 			}
 		}
 	}

@@ -133,7 +133,7 @@ func TestWindowArguments(t *testing.T) {
 		t.Error("a new window has points")
 	}
 	if w.Push(1, 2, 3); !slices.Equal(w.Column(0).Y(), []float64{2}) {
-		t.Errorf("window for one point in one column has values %v", w.Column(0).Y())
+		t.Errorf("window for one point in one column has values %v, want 2", w.Column(0).Y())
 	}
 	w = NewWindow(3, 2)
 	w.Push(1, 5, 6)

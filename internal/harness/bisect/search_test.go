@@ -51,7 +51,7 @@ func child(notes, runs string) int {
 	case "interrupt me":
 		interrupted := make(chan os.Signal, 1)
 		signal.Notify(interrupted, os.Interrupt)
-		_, _ = os.Stdout.WriteString("ready\n") // without the file the test does not end
+		_, _ = os.Stdout.WriteString("ready\n") // without this line, the test would not end
 		<-interrupted
 		_ = os.WriteFile(filepath.Join(notes, "interrupted"), nil, 0o600) // a missing file fails the test
 		return 130
@@ -274,8 +274,8 @@ func TestSearchRenamed(t *testing.T) {
 		"introduced, then renamed": {
 			[]string{"good", "good", "old name", "old name", "bad", "bad"}, []int{4, 3, 2}, false,
 		},
-		"older than the good commit":   {[]string{"old name", "old name", "bad", "bad"}, []int{2, 1}, true},
-		"another leak in the same run": {[]string{"old name", "old name", "both", "both"}, []int{2}, false},
+		"leak older than the good commit": {[]string{"old name", "old name", "bad", "bad"}, []int{2, 1}, true},
+		"another leak in the same run":    {[]string{"old name", "old name", "both", "both"}, []int{2}, false},
 	} {
 		s := newSandbox(t, c.plans)
 		var said strings.Builder
@@ -328,11 +328,11 @@ func TestSearchRefuses(t *testing.T) {
 		change func(s *sandbox, o *Options)
 		want   string
 	}{
-		"a good commit that is bad": {
+		"leak in the good commit": {
 			[]string{"bad", "bad", "bad"}, nil,
 			"is not good: com.shop.CartActivity, held by Tracker.screens: 1, 2, 3 objects at marks",
 		},
-		"a bad commit that is good":       {[]string{"good", "good", "good"}, nil, "is not bad: not in 3 heap dumps"},
+		"no leak in the bad commit":       {[]string{"good", "good", "good"}, nil, "is not bad: not in 3 heap dumps"},
 		"good commit that does not build": {[]string{"build fails", "good", "bad"}, nil, "no run directory"},
 		"bad commit without a device":     {[]string{"good", "good", "no device"}, nil, "no usable device"},
 		"a command that moves HEAD":       {[]string{"good", "moves HEAD", "bad"}, nil, "must not move HEAD"},
@@ -400,7 +400,7 @@ func (s *sandbox) hide() {
 	s.t.Helper()
 	s.git("rm", "-q", "--cached", "locked")
 	s.git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "now untracked")
-	s.write("locked", "mine, and in the way")
+	s.write("locked", "an untracked file of the user")
 	s.hash = append(s.hash, s.git("rev-parse", "HEAD"))
 }
 
@@ -430,7 +430,7 @@ func TestSearchCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.searchIn(ctx, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled before the start: %v", err)
+		t.Errorf("canceled before the start: got error %v, want %v", err, context.Canceled)
 	}
 }
 

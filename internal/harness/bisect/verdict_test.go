@@ -140,8 +140,8 @@ func TestVerdict(t *testing.T) {
 		want   CommitResult
 		reason string
 	}{
-		"nothing":            {nil, Skip, "no run directory"},
-		"run without an end": {[]runCase{{}}, Skip, "has not ended"},
+		"nothing":                {nil, Skip, "no run directory"},
+		"run that has not ended": {[]runCase{{}}, Skip, "has not ended"},
 		"proved at marks": {
 			[]runCase{{markedRun(true), nil}}, Bad, "1, 2, 3 objects at marks in com.shop",
 		},
@@ -239,7 +239,7 @@ func TestVerdict(t *testing.T) {
 		"inconclusive check": {
 			[]runCase{{checked(record.VerdictInconclusive), nil}}, Skip, "check adds to the cart: why",
 		},
-		"trip grows by the leak": {
+		"leak grows during a trip": {
 			[]runCase{
 				{
 					changed(runWith(), func(r *record.Run) { r.ExitCode = 5 }),
@@ -247,7 +247,7 @@ func TestVerdict(t *testing.T) {
 				},
 			}, Bad, "grows with every loop",
 		},
-		"trip grows by another leak": {
+		"another leak grows during a trip": {
 			[]runCase{{runWith(), travelled(record.VerdictLeak, record.VerdictLeak, otherKey)}}, Good,
 			"does not grow in 8 loops",
 		},
@@ -289,8 +289,8 @@ func TestVerdict(t *testing.T) {
 			[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes = nil }), nil}}, Skip,
 			"no matching process was found",
 		},
-		"one good, one not judged": {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not ended"},
-		"one bad, one not judged":  {[]runCase{{}, {markedRun(true), nil}}, Bad, "at marks"},
+		"one good, one without a verdict": {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not ended"},
+		"one bad, one without a verdict":  {[]runCase{{}, {markedRun(true), nil}}, Bad, "at marks"},
 	} {
 		outcome, reason := Verdict(write(t, c.runs...), theKey)
 		if outcome != c.want || !strings.Contains(reason, c.reason) {

@@ -47,7 +47,7 @@ func TestAppendAccepted(t *testing.T) {
 		}
 		once, err := AppendAccepted("f", out, nil)
 		if err != nil || string(once) != string(out) {
-			t.Errorf("%s: extending the file failed: %v:\n%s\n%s", name, err, once, out)
+			t.Errorf("%s: adding no entries changed the file (error %v):\n%s\nwant\n%s", name, err, once, out)
 		}
 	}
 	if _, err := AppendAccepted("f", []byte("version: 2\n"), []Accepted{entry}); err == nil {

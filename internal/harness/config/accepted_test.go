@@ -85,7 +85,7 @@ func FuzzParseAccepted(f *testing.F) {
 				}
 			}
 			if !a.Until.IsZero() && !strings.Contains(text, a.Until.Format(time.DateOnly)) {
-				t.Fatalf("the text does not contain %v", a.Until)
+				t.Fatalf("the file does not contain the date %v", a.Until)
 			}
 		}
 	})

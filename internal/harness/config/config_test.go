@@ -271,7 +271,7 @@ func TestOrigins(t *testing.T) {
 	}
 	if got := mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1s\n").
 		Origin("sample.normal"); got.Layer != Default {
-		t.Errorf("a default has the origin %v", got)
+		t.Errorf("a default has the origin %v, want layer %v", got, Default)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestLoad(t *testing.T) {
 		filepath.Join(dir, "no", "run.yaml"): {"cannot read the file: there is no directory", ""},
 		large:                                {"the file has more than 1048576 bytes", ""},
 	}
-	if runtime.GOOS != "windows" { // on systems where a directory cannot even be opened
+	if runtime.GOOS != "windows" { // Windows cannot even open a directory
 		cases[dir] = want{"cannot read the file: is a directory", ""}
 	}
 	for path, w := range cases {
@@ -363,11 +363,11 @@ func TestHostileFiles(t *testing.T) {
 		bombs += fmt.Sprintf("  p%d: *x29\n", i)
 	}
 	for name, text := range map[string]string{
-		"profiles with merges":       bomb + "app: { package: a.b }\nworkload: none\nduration: 1h\n" + bombs,
-		"profiles over a large file": unknown.String() + profiles,
-		"profiles over a large list": "version: 1\nworkload: { command: [" + strings.Repeat("\"${X:-a}\", ", 990) +
+		"profiles with merges": bomb + "app: { package: a.b }\nworkload: none\nduration: 1h\n" + bombs,
+		"profiles, large file": unknown.String() + profiles,
+		"profiles, large list": "version: 1\nworkload: { command: [" + strings.Repeat("\"${X:-a}\", ", 990) +
 			"] }\n" + profiles,
-		"profiles over many ignored keys": "version: 1\n" +
+		"profiles, many ignored keys": "version: 1\n" +
 			strings.ReplaceAll(unknown.String()[:strings.Index(unknown.String(), "k80000")], "k", "x-") + profiles,
 		"cycle of profiles": "version: 1\nprofiles: &a { p: *a, q: { <<: *a } }\n",
 		"merges":            bomb + "app: *x29\nworkload: none\nduration: 1h\n",

@@ -29,7 +29,7 @@ func checkErrors(t *testing.T, text []byte, err error) {
 	t.Helper()
 	problems, ok := errors.AsType[Errors](err)
 	if !ok || len(problems) == 0 {
-		t.Fatalf("got error %T with %d problems", err, len(problems))
+		t.Fatalf("got error %T with %d problems, want %T with at least 1", err, len(problems), problems)
 	}
 	lines := strings.Split(strings.TrimPrefix(string(text), byteOrderMark), "\n")
 	for i, p := range problems {
@@ -40,7 +40,7 @@ func checkErrors(t *testing.T, text []byte, err error) {
 			t.Errorf("problem %d lacks a part: %+v", i, p)
 		}
 		if said := inQuotes.ReplaceAllString(p.Message, `""`); goNames.MatchString(said) {
-			t.Errorf("term of the implementation: %s", said)
+			t.Errorf("the message contains a Go name: %s", said)
 		}
 		if i > 0 && (p.Line < problems[i-1].Line || p.Line == problems[i-1].Line && p.Column < problems[i-1].Column) {
 			t.Errorf("problem %d is out of order: %v", i, problems)
@@ -57,7 +57,7 @@ func checkErrors(t *testing.T, text []byte, err error) {
 			t.Errorf("column %d of %d: %s", p.Column, n, p.Message)
 		}
 		if n := strings.Count(p.Error(), "\n"); n != 2 || p.Excerpt == "" {
-			t.Errorf("want one line and two lines of excerpt: %q", p.Error())
+			t.Errorf("got %q, want one line and an excerpt of two lines", p.Error())
 		}
 	}
 }
@@ -66,10 +66,10 @@ func checkErrors(t *testing.T, text []byte, err error) {
 func checkOutside(t *testing.T, p Problem) {
 	t.Helper()
 	if !strings.HasPrefix(p.File, "environment LEAKGATE_") && !strings.HasPrefix(p.File, "--") {
-		t.Errorf("neither a line nor a variable nor a flag: %+v", p)
+		t.Errorf("the problem names no line, variable or flag: %+v", p)
 	}
 	if p.Excerpt != "" || p.Column != 0 || strings.Contains(p.Error(), "\n") {
-		t.Errorf("variable or flag with a position in the file: %q", p.Error())
+		t.Errorf("problem of a variable or flag has a position in the file: %q", p.Error())
 	}
 }
 
@@ -223,7 +223,7 @@ func checkDiagnose(t *testing.T, c *Config) {
 		}
 		for _, s := range steps {
 			if files[s.Name]++; files[s.Name] > 1 || !regexp.MustCompile("^[a-z0-9_-]{1,40}$").MatchString(s.Name) {
-				t.Errorf("name of a step for %s: %q", kind, s.Name)
+				t.Errorf("%s: invalid or repeated step name %q", kind, s.Name)
 			}
 			if s.Limit < time.Second || s.Limit > 10*time.Minute || strings.TrimSpace(s.Command) == "" ||
 				strings.Contains(filledIn(s.Command), "{") {
@@ -254,7 +254,7 @@ func checkWritten(t *testing.T, c *Config) {
 				values(c))
 		}
 		if !origins && !bytes.Equal(again.YAML(false), text) {
-			t.Errorf("the output differs when it is written again:\n%s\n%s", text, again.YAML(false))
+			t.Errorf("parsing and writing the output changed it:\n%s\ngot\n%s", text, again.YAML(false))
 		}
 	}
 }

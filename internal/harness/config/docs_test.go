@@ -32,7 +32,7 @@ func generated(t *testing.T, name, text string) {
 		return
 	}
 	if is != text {
-		t.Errorf("the part %s of %s is outdated: go test ./internal/harness/config -update rewrites it\n%s", name, page,
+		t.Errorf("section %s of %s is outdated; run go test ./internal/harness/config -update; want\n%s", name, page,
 			text)
 	}
 }
@@ -152,6 +152,6 @@ func TestFilesOfThePage(t *testing.T) {
 		mustParse(t, text)
 	}
 	if len(blocks) < 2 {
-		t.Errorf("only %d files are documented", len(blocks))
+		t.Errorf("the page contains only %d example files, want at least 2", len(blocks))
 	}
 }

@@ -39,6 +39,6 @@ func TestNoKeyAcceptsEmptyText(t *testing.T) {
 		}
 	}
 	if checked < 40 {
-		t.Errorf("only %d keys were checked", checked)
+		t.Errorf("only %d keys were checked, want at least 40", checked)
 	}
 }

@@ -261,7 +261,7 @@ func TestRuleKeys(t *testing.T) {
 		}
 	}
 	if len(ruleKeys) != len(gate.RulePaths()) {
-		t.Errorf("got %d rule keys for %d paths", len(ruleKeys), len(gate.RulePaths()))
+		t.Errorf("got %d rule keys, want one for each of %d paths", len(ruleKeys), len(gate.RulePaths()))
 	}
 }
 
@@ -297,7 +297,7 @@ func FuzzRules(f *testing.F) {
 		}
 		rules := withRules(gate.DefaultRules(), path, []string{got})
 		if again, err := gate.ParseRule(path, got); err != nil || again != want || !slices.Contains(rules, want) {
-			t.Errorf("%q is stored as %q: %+v is not %+v", text, got, again, want)
+			t.Errorf("%q is stored as %q and parsed as %+v, want %+v", text, got, again, want)
 		}
 		if len(rulesOf(rules, path)) != 1 || !slices.IsSortedFunc(rules, func(a, b gate.Rule) int {
 			return slices.Index(gate.RulePaths(), a.Path) - slices.Index(gate.RulePaths(), b.Path)
@@ -341,7 +341,7 @@ func FuzzStoreAddress(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, fault := storeAddress(text)
 		if _, err := store.Parse(text); err == nil && fault != nil {
-			t.Errorf("%q: accepted by the store: %v", text, fault)
+			t.Errorf("%q: accepted by the store, but rejected by the reader: %v", text, fault)
 		}
 		if fault == nil && (got != text || !pattern.MatchString(text)) {
 			t.Errorf("%q is parsed as %q; accepted by the pattern: %v", text, got, pattern.MatchString(text))

@@ -369,7 +369,7 @@ func (w *writer) gate(c *Config) []entry {
 		for _, text := range texts {
 			r, err := gate.ParseRule(of.path, text)
 			if err != nil {
-				panic(err) // one of the rules above
+				panic(err) // all rules above are valid
 			}
 			c.Gate.Rules = append(c.Gate.Rules, r)
 		}
@@ -485,6 +485,6 @@ func TestRoundTrip(t *testing.T) {
 			want.Workload.Windows != nil)]++
 	}
 	if len(kinds) != 5 {
-		t.Errorf("no variation among the files: %v", kinds)
+		t.Errorf("too little variation among the files: %v", kinds)
 	}
 }

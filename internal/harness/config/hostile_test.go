@@ -123,7 +123,7 @@ func TestHostileTexts(t *testing.T) {
 		}
 	}
 	if accepted < 150 {
-		t.Errorf("only %d files were accepted", accepted)
+		t.Errorf("only %d files were accepted, want at least 150", accepted)
 	}
 }
 
@@ -160,9 +160,9 @@ func TestHostileTextsFromOutside(t *testing.T) {
 		c, err = Parse("run.yaml", []byte(file), nil, WithFlag("--device", "devices.serials", text, "z"))
 		check("--device", c, err)
 		c, err = Parse(text, []byte(file), nil)
-		check("the name of a file", c, err)
+		check("file name", c, err)
 		c, err = Parse(text, []byte(file+"z: 1\n"), nil)
-		check("the name of a bad file", c, err)
+		check("name of an invalid file", c, err)
 		if p := (Problem{File: text, Path: text, Message: text, Suggestion: text}); unseen(p.Error()) {
 			t.Errorf("problem reported by a caller: %q", p.Error())
 		}
@@ -177,7 +177,7 @@ func TestWrittenTextIsExact(t *testing.T) {
 		c, err := Parse("run.yaml", []byte(file), nil)
 		if err != nil {
 			if text == "\x00" {
-				continue // no command can contain it
+				continue // no command can contain NUL
 			}
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -205,7 +205,7 @@ func FuzzLayers(f *testing.F) {
 		c, err := Parse("run.yaml", text, set(name, value, "X", value, "N", serial), WithProfile(profile),
 			WithFlag("--device", "devices.serials", serial))
 		if (c == nil) == (err == nil) {
-			t.Fatalf("want either a Config or an error: %v, %v", c, err)
+			t.Fatalf("got %v, %v, want either a Config or an error", c, err)
 		}
 		if err != nil {
 			problems, ok := errors.AsType[Errors](err)

@@ -26,7 +26,7 @@ func compiled(t *testing.T) *schemas.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := schemas.Compile(text) // checks the schema against the metaschema too
+	s, err := schemas.Compile(text) // also checks the schema against the metaschema
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func reasonFor(p Problem) string {
 		return "a schema does not apply a profile to the file"
 	}
 	if p.Line == 0 || strings.HasPrefix(p.Message, "there is no profile") {
-		return "it is not in the file"
+		return "the problem is not in the file"
 	}
 	return ""
 }

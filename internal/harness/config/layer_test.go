@@ -387,7 +387,7 @@ func TestVariablesAreDistinct(t *testing.T) {
 		}
 		seen[name] = path
 		if slices.Contains(append(notSlips, "PROFILE", "WAIT", "LEASES"), strings.TrimPrefix(name, variablePrefix)) {
-			t.Errorf("%s is a variable with another meaning", name)
+			t.Errorf("the variable %s already has another meaning", name)
 		}
 	}
 	if len(seen) < 20 || seen["LEAKGATE_SAMPLE_NORMAL"] != "sample.normal" {
@@ -516,7 +516,7 @@ func TestEnvironmentAgainstOverlay(t *testing.T) {
 		}
 	}
 	if accepted < 100 {
-		t.Errorf("only %d files are valid", accepted)
+		t.Errorf("only %d files are valid, want at least 100", accepted)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestMutatedFiles(t *testing.T) {
 		}
 	}
 	if refused < 200 {
-		t.Errorf("only %d files are invalid", refused)
+		t.Errorf("only %d files are invalid, want at least 200", refused)
 	}
 }
 
@@ -121,7 +121,7 @@ func FuzzParse(f *testing.F) {
 		}()
 		c, err := Parse("run.yaml", text, environment)
 		if (c == nil) == (err == nil) {
-			t.Fatalf("want either a Config or an error: %v, %v", c, err)
+			t.Fatalf("got %v, %v, want either a Config or an error", c, err)
 		}
 		if err != nil {
 			checkErrors(t, text, err)

@@ -26,7 +26,7 @@ profiles: { pr: { sample: { normal: 2s, leaking: 1h30m5s, max_app: 12.5 }, detec
 	checkConfig(t, c)
 	golden(t, "testdata/written.golden", string(c.YAML(true)))
 	if got := string(c.YAML(false)); strings.Contains(got, " # ") && !strings.Contains(got, "# duration is not set") {
-		t.Errorf("origins printed without a request:\n%s", got)
+		t.Errorf("YAML(false) returned origins:\n%s", got)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestStarter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(string(text), "# yaml-language-server: $schema="+SchemaURL+"\n") {
-		t.Errorf("the first line is %q", strings.SplitN(string(text), "\n", 2)[0])
+		t.Errorf("got the first line %q, want the address of the schema", strings.SplitN(string(text), "\n", 2)[0])
 	}
 	c := mustParse(t, string(text))
 	if c.App.Package != "com.shop" || c.Workload.Monkey == nil || len(c.Profiles()) != 2 {
@@ -139,7 +139,7 @@ func TestStarter(t *testing.T) {
 		mustParse(t, strings.Join(changed, "\n"))
 	}
 	if tried < 5 {
-		t.Errorf("only %d comments contain keys", tried)
+		t.Errorf("only %d comments contain keys, want at least 5", tried)
 	}
 	for _, bad := range []string{
 		"", "shop", "com.x;reboot", "com.shop\nduration: 3h", "\x1b", "com.shop: {", "\u202e",

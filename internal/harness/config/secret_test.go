@@ -62,7 +62,7 @@ func TestMaskedConfigShowsReferences(t *testing.T) {
 	}
 	again, err := Parse("again.yaml", []byte(out), secretEnv)
 	if err != nil || string(again.YAML(false)) != string(c.YAML(false)) {
-		t.Errorf("%v; after it is parsed again:\n%s, want\n%s", err, again.YAML(false), c.YAML(false))
+		t.Errorf("parsed again: error %v, got\n%s\nwant\n%s", err, again.YAML(false), c.YAML(false))
 	}
 	const redacted = "start ${TOKEN}x: /srv/secretdir is gone, emulator-5554 x1"
 	if got := c.Redact("start ghp_SECRETx: /srv/secretdir is gone, emulator-5554 x1"); got != redacted {

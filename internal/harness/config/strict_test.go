@@ -183,7 +183,7 @@ func TestSecondOpinion(t *testing.T) {
 		if err == nil {
 			agreed["accepted"]++
 			if second != nil {
-				t.Errorf("accepted, but the library rejects it with %v:\n%s", second, text)
+				t.Errorf("the library rejects a file that the reader accepts: %v\n%s", second, text)
 			}
 			continue
 		}
@@ -196,7 +196,7 @@ func TestSecondOpinion(t *testing.T) {
 				agreed["refused"]++
 				// Keys below x- are not part of fileForm.
 				if second == nil && yaml.Unmarshal([]byte(text), new(any)) == nil {
-					t.Errorf("the library accepts a file that is rejected with %v", p)
+					t.Errorf("the library accepts a file that the reader rejects: %v", p)
 				}
 			}
 		}

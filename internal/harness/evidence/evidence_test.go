@@ -398,7 +398,7 @@ func TestCheckedBytes(t *testing.T) {
 				})
 		}
 		if l := read(t, dir, run).Observations[0].Processes[0].Places[0]; l.Bytes[0] != 1000*l.Counts[0] {
-			t.Errorf("%d checks: got %[3]d bytes retained by %[2]d objects, want 1000 each", checks, l.Counts[0],
+			t.Errorf("%d checks: got %[3]d bytes retained by %[2]d objects, want 1000 per object", checks, l.Counts[0],
 				l.Bytes[0])
 		}
 	}
@@ -575,7 +575,7 @@ func TestCountsAtMarks(t *testing.T) {
 					},
 				}},
 			"leak", "1 more Activity after each of 24 loops: 1 to 25; " + trend},
-		"leak by counts and trend": {
+		"leak in counts and trend": {
 			record.Process{
 				Gate: detector.Leak, TrendGate: detector.Leak, Kind: detector.Thread,
 				Reason: "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h",

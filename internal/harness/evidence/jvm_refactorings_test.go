@@ -22,7 +22,7 @@ const market = "com.example.market"
 // gateCI lists the refactorings that a short test judges.
 var gateCI = []string{
 	"nothing", "classes are loaded in a different order", "an anonymous class instead of a lambda", "different names",
-	"different names by another seed",
+	"different names from another seed",
 	"three leaks have other holders, and a new screen has its own holder", "a new screen joins a known list",
 	"one leak is fixed, and another screen registers a lambda in the same bus",
 	"a screen replaces another in the bus", "the leaking class is renamed",
@@ -229,13 +229,13 @@ func marketOf(screen string) string { return market + ".Market$" + screen }
 func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
 	t.Helper()
 	if len(builds) < 2 {
-		t.Fatal("too few builds with different names")
+		t.Fatalf("got %d builds with different names, want at least 2", len(builds))
 	}
 	one, other := builds[0], builds[1]
 	a, b := dumped(t, one, one.Mapping, one.Leaking), dumped(t, other, other.Mapping, other.Leaking)
 	if c := compared(stored(t, 3, a), b); c.Verdict != comparison.Pass || !all(c, comparison.Known) ||
 		len(c.Leaks) != len(one.Leaking) {
-		t.Errorf("each build with its own mapping: %s: %+v", c.Verdict, c.Leaks)
+		t.Errorf("each build with its own mapping: got %s, %+v, want all known", c.Verdict, c.Leaks)
 	}
 	first, second := classNames(t, one), classNames(t, other)
 	sources := map[string]string{}

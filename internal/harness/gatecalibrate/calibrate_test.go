@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	full  = flag.Bool("calibrate", false, "run everything instead of a few runs")
-	write = flag.String("write", "", "`page` to write the tables into, between its markers")
-	raw   = flag.String("raw", "", "`file` for one line per pair")
+	full  = flag.Bool("calibrate", false, "run the full calibration instead of a few runs")
+	write = flag.String("write", "", "write the tables between the markers of `page`")
+	raw   = flag.String("raw", "", "write one line per pair to `file`")
 	seed  = flag.Uint64("seed", 1000, "`number` before the seed of the first run")
 )
 

@@ -47,15 +47,15 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%d seeds for %d runs", len(seeds), len(p.trials))
 	}
 	if n := same[1] + same[3] + same[10]; n != 300 || len(same) != 3 || min(same[1], same[3], same[10]) < 80 {
-		t.Errorf("%d pairs of a build with itself: %v", n, same)
+		t.Errorf("got %d pairs of a build with itself, want 300: %v", n, same)
 	}
 	for by, n := range differ {
 		if n[false] != 40 && by != tripled || n[true] != 40 {
-			t.Errorf("%s: %d pairs with a script, %d with Monkey", builds[by], n[false], n[true])
+			t.Errorf("%s: got %d pairs with a script and %d with Monkey, want 40 each", builds[by], n[false], n[true])
 		}
 	}
 	if len(programs) != 4 || min(programs[shop], programs[reader], programs[chat], programs[phone]) < 60 {
-		t.Errorf("runs of each build: %v", programs)
+		t.Errorf("runs of each program: got %v, want at least 60 of each", programs)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestUpper(t *testing.T) {
 			all += term
 		}
 		if math.Abs(all-0.05) > 1e-6 || c.hits == 0 && math.Abs(p-1+math.Pow(0.05, 1/float64(c.of))) > 1e-9 {
-			t.Errorf("%d of %d: bound %v, at which so few have probability %v", c.hits, c.of, p, all)
+			t.Errorf("%d of %d: at the bound %v, so few hits have probability %v, want 0.05", c.hits, c.of, p, all)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func markdown(rows ...[]string) string {
 
 // unchanged returns the table of the pairs of one build.
 func unchanged(pairs []*pair) string {
-	rows := [][]string{{"program", "workload", "dumps", "pairs", "failed", "failed by the rejected rule"}}
+	rows := [][]string{{"program", "workload", "dumps", "pairs", "failed", "failed under the rejected rule"}}
 	row := func(t tally, cells ...string) {
 		rows = append(rows, append(cells, fmt.Sprint(t.pairs), ofAll(t.failed, t.pairs), ofAll(t.rejected, t.pairs)))
 	}
@@ -109,7 +109,7 @@ func unchanged(pairs []*pair) string {
 // byBase returns the table of the same pairs by their number of base runs and
 // the length of the head.
 func byBase(pairs []*pair) string {
-	rows := [][]string{{"base runs", "head", "pairs", "failed", "failed by the rejected rule"}}
+	rows := [][]string{{"base runs", "head", "pairs", "failed", "failed under the rejected rule"}}
 	for _, n := range baseSizes {
 		for _, long := range []bool{false, true} {
 			t := sum(pairs,

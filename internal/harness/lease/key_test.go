@@ -15,7 +15,7 @@ func TestDeviceKeys(t *testing.T) {
 	same := []string{"127.0.0.1:5037", "localhost:5037", "LOCALHOST:5037", "[::1]:5037", "127.0.0.2:5037", ":5037"}
 	for _, server := range same {
 		if DeviceKey(server, "S1").path("x") != DeviceKey(same[0], "S1").path("x") {
-			t.Errorf("%s counts as a different server", server)
+			t.Errorf("%s is treated as a different server", server)
 		}
 	}
 	seen := map[string]string{}
@@ -80,12 +80,12 @@ func TestDirectoryKeys(t *testing.T) {
 		"link/new/run", "./real//new/run/", "real/new/other/../run", filepath.Join(root, "link", "new", "run"),
 	} {
 		if key(dir) != before {
-			t.Errorf("%s counts as a different directory", dir)
+			t.Errorf("%s is treated as a different directory", dir)
 		}
 	}
 	for _, dir := range []string{"real/new", "real/new/run2", "new/run", "."} {
 		if key(dir) == before {
-			t.Errorf("%s counts as the same directory", dir)
+			t.Errorf("%s is treated as the same directory", dir)
 		}
 	}
 	// The key stays the same when the directory is created.

@@ -88,7 +88,7 @@ func holdInTurn(folder, oracle string, n int) error {
 		if err != nil {
 			return fmt.Errorf("two processes hold the lease: %w", err)
 		}
-		time.Sleep(rand.N(time.Millisecond)) // simulates the holder's work; no event is awaited
+		time.Sleep(rand.N(time.Millisecond)) // simulates the holder's work
 		if err := errors.Join(f.Close(), os.Remove(oracle), l.Release()); err != nil {
 			return err
 		}
@@ -330,7 +330,7 @@ func TestReleaseWakesWaiters(t *testing.T) {
 			t.Errorf("reported %v", told)
 		}
 		if after < time.Minute || after > time.Minute+2*pollEvery {
-			t.Errorf("got the lease after %v", after)
+			t.Errorf("got the lease after %v, want 1m0s to %v", after, time.Minute+2*pollEvery)
 		}
 		empty(t, folder)
 	})
@@ -351,7 +351,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := Take(ctx, mine(folder, "S0")); !errors.Is(err, why) {
-			t.Errorf("Take with an ended context: %v", err)
+			t.Errorf("Take with an ended context: got error %v, want %v", err, why)
 		}
 		release(t, taken(t, mine(folder, "S0")))
 	})
@@ -367,7 +367,7 @@ func TestLockOfRemovedFileIsDetected(t *testing.T) {
 		t.Fatal(old, err)
 	}
 	if err := os.Remove(path); err != nil {
-		t.Skipf("this system keeps the name of an open file: %v", err)
+		t.Skipf("this system cannot remove an open file: %v", err)
 	}
 	l := taken(t, mine(folder, "S1"))
 	if err := old.Unlock(); err != nil {

@@ -116,7 +116,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.round(15)
 			r.sample(shop, 110, 0)
 			r.round(15)
-			r.sample(shop, 120, 0) // the sum of the half round is 110 + 50
+			r.sample(shop, 120, 0) // the sum in the middle of the round is 110 + 50
 			r.sample(remote, 60, 0)
 		}, 3, 180},
 		"one unreadable for a short time": {func(r *rounds) {
@@ -148,7 +148,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.round(30)
 			r.pids[remote] = 2
 			r.event("restart", remote)
-			r.sample(shop, 101, 0) // the sum of one process: the new life of the other has no value yet
+			r.sample(shop, 101, 0) // a sum of one process: the restarted one has no value yet
 			r.round(30)
 			r.sample(shop, 102, 0)
 			r.sample(remote, 20, 0)
@@ -175,7 +175,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 0, 0)
 		}, -1, 0},
-		"by Pss and by RssAnon": {func(r *rounds) {
+		"one measured as Pss, one as RssAnon": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.source = "status"
 			r.sample(remote, 50, 0)
@@ -261,7 +261,7 @@ func TestSumRestarts(t *testing.T) {
 		}, ""},
 		"one process dies":             {func(r *rounds) { r.event("death", remote) }, ""},
 		"new level of the same source": {func(r *rounds) { r.event("level", remote) }, ""},
-		"a gap of one process":         {func(r *rounds) { r.event("gap", remote) }, ""},
+		"a gap in one process":         {func(r *rounds) { r.event("gap", remote) }, ""},
 		"a diagnosis of one process":   {func(r *rounds) { r.event("diagnose", remote) }, ""},
 		"all processes end": {
 			func(r *rounds) { r.event("gone", remote); r.pids[shop] = 2; r.event("restart", shop) }, restarted,
@@ -272,7 +272,7 @@ func TestSumRestarts(t *testing.T) {
 		"process wrongly considered ended": {
 			func(r *rounds) { r.event("gone", remote); r.grow(1, shop); r.event("back", remote) }, changed,
 		},
-		"all are read by another source": {
+		"all are read from another source": {
 			func(r *rounds) { r.source = "su"; r.event("level", remote); r.event("level", shop) }, changed,
 		},
 		"all are read as another quantity": {

@@ -60,9 +60,8 @@ func TestImpossibleSamples(t *testing.T) {
 				a := l.Accounts()[0].Record(1)
 				if a.Samples != 3 || a.LastMB == nil || *a.LastMB != 2 ||
 					!strings.Contains(strings.Join(a.Warnings, "\n"), "1 value is impossible and counts as missing") {
-					t.Errorf("%s, %d kB, swapped %t: got %d samples, the last of %g MB, %q", source, kb, swapped,
-						a.Samples,
-						*a.LastMB, a.Warnings)
+					t.Errorf("%s, %d kB, swapped %t: got %d samples, want 3; the last of %g MB, want 2; warnings %q",
+						source, kb, swapped, a.Samples, *a.LastMB, a.Warnings)
 				}
 				if err := l.AddSample(bad); err == nil || !strings.Contains(err.Error(), fmt.Sprint(kb)) {
 					t.Errorf("%s, %d kB, swapped %t: want an error that names the value, got %v", source, kb, swapped,
@@ -103,7 +102,8 @@ func TestImpossibleBreakdowns(t *testing.T) {
 		a := p.accounts[0].Record(1)
 		if a.Samples != 2 || *a.LastMB != 2 ||
 			!strings.Contains(strings.Join(a.Warnings, "\n"), "3 values are impossible and count as missing") {
-			t.Errorf("%d kB: got %d samples, the last of %g MB, %q", kb, a.Samples, *a.LastMB, a.Warnings)
+			t.Errorf("%d kB: got %d samples, want 2; the last of %g MB, want 2; warnings %q", kb, a.Samples,
+				*a.LastMB, a.Warnings)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestImpossibleSums(t *testing.T) {
 	}
 	x := p.apps.opened[0].Record(1)
 	if x.Samples != 9 || *x.LastMB != 2 {
-		t.Errorf("got %d sums, the last of %g MB: %q", x.Samples, *x.LastMB, x.Warnings)
+		t.Errorf("got %d sums, want 9; the last of %g MB, want 2; warnings %q", x.Samples, *x.LastMB, x.Warnings)
 	}
 }
 

@@ -211,7 +211,7 @@ func TestCountsAtMarks(t *testing.T) {
 			// does not grow.
 			if p.TrendGate == detector.Leak || !strings.Contains(p.Reason, "no growth after forced collections") &&
 				p.TrendGate != detector.Inconclusive {
-				t.Errorf("the reason of the counts was used for the trend: %s", p.Reason)
+				t.Errorf("the trend has the reason that belongs to the counts: %s", p.Reason)
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestJudgeRandomCounts(t *testing.T) {
 		collected := n%3 != 0
 		got, want := judgeCount(k, known, collected), bruteLeak(known, k.rises, collected)
 		if (got == detector.Leak) != want {
-			t.Fatalf("%s %v, collected %v: got %s, the oracle returns %v", k.name, known, collected, got, want)
+			t.Fatalf("%s %v, collected %t: got %s; the oracle reports a leak: %t", k.name, known, collected, got, want)
 		}
 		switch got {
 		case detector.Leak:
@@ -268,7 +268,7 @@ func TestJudgeRandomCounts(t *testing.T) {
 				t.Fatalf("%v: %s", known, proof)
 			}
 			if judgeCount(k, append(slices.Clone(known), 0), collected) == detector.Leak {
-				t.Fatalf("%v followed by 0 counts as a leak", known)
+				t.Fatalf("%v is judged a leak although a 0 follows", known)
 			}
 		case detector.Pass:
 			passes++
@@ -351,7 +351,7 @@ func TestCountsAreBounded(t *testing.T) {
 	s := p.CountsAtMarks[0]
 	if len(s.Readings) != maxCountReadings || len(s.Counts) != 1 || len(s.Counts[0].Values) != maxCountReadings ||
 		s.Counts[0].Name != "Activities" || *s.Counts[0].Values[0] != 7 {
-		t.Errorf("got %d readings and %d counts", len(s.Readings), len(s.Counts))
+		t.Errorf("got %d readings and %d counts, want %d and 1", len(s.Readings), len(s.Counts), maxCountReadings)
 	}
 }
 

@@ -205,7 +205,7 @@ func checkDamageTold(t *testing.T, run record.Run, warnings []error, number int)
 	}
 	if want := fmt.Sprintf("no trend crosses them: %d", number); !slices.ContainsFunc(run.Warnings,
 		func(w string) bool { return strings.HasSuffix(w, want) }) {
-		t.Fatalf("line %d: got the warnings %q in run.json", number, run.Warnings)
+		t.Fatalf("line %d: got the warnings %q, want one that ends in %q", number, run.Warnings, want)
 	}
 	if run.Stopped != "duration" || run.ExitCode == record.ExitUnwritten {
 		t.Fatalf("line %d: %s, exit %d", number, run.Stopped, run.ExitCode)

@@ -21,7 +21,7 @@ func TestDiagnosesAreShortened(t *testing.T) {
 	}
 	small := []record.Diagnosis{list[0], list[1]}
 	if kept, cut := shorten(small); cut != 0 || len(kept) != 2 || len(kept[0].Findings) != 1 {
-		t.Errorf("%d of two diagnoses are shortened", cut)
+		t.Errorf("%d of 2 diagnoses were shortened, want none", cut)
 	}
 	n := len(list)
 	kept, cut := shorten(list)
@@ -30,7 +30,7 @@ func TestDiagnosesAreShortened(t *testing.T) {
 		t.Errorf("%d shortened, %d bytes, %v", cut, len(text), err)
 	}
 	if len(kept) > n || len(kept) < n-cut {
-		t.Errorf("%d of %d diagnoses are kept", len(kept), n)
+		t.Errorf("kept %d of %d diagnoses and shortened %d", len(kept), n, cut)
 	}
 	for i, d := range kept {
 		if d.Folder == "" || (len(d.Findings) == 0) != (i >= n-cut) {

@@ -33,7 +33,7 @@ func TestJumpIsNotATransition(t *testing.T) {
 	out := l.entries(a, []detector.Transition{{At: 170 * time.Second, From: detector.Normal, To: detector.Suspicious}})
 	if len(out) != 1 || out[0].Jump() || len(a.transitions) != 1 || a.firstSuspicious == nil ||
 		*a.firstSuspicious != 70 || len(a.jumps) != 4 {
-		t.Errorf("unexpected result of a transition after jumps: %+v, %+v", out, a)
+		t.Errorf("transition after jumps: got %+v in the account %+v", out, a)
 	}
 }
 
@@ -102,6 +102,6 @@ func TestRebuildIgnoresJumpLines(t *testing.T) {
 		t.Errorf("lines that report jumps change the run:\n%s\n%s", runs[0], runs[1])
 	}
 	if !strings.Contains(runs[0], `"jumps":[]`) || !strings.Contains(runs[0], `"shares":[]`) {
-		t.Errorf("empty lists are missing: %s", runs[0])
+		t.Errorf("jumps or shares is not an empty list: %s", runs[0])
 	}
 }

@@ -162,7 +162,7 @@ func TestDumpsAtMarks(t *testing.T) {
 		}
 		if leak := c.gate == detector.Leak; leak != (p.Gate == detector.Leak) || leak && p.Kind != detector.Java ||
 			!strings.Contains(p.Reason, c.says) {
-			t.Errorf("%s: verdict on the process: %s, %s: %s", name, p.Gate, p.Kind, p.Reason)
+			t.Errorf("%s: got %s, %s: %s, want %s: %s", name, p.Gate, p.Kind, p.Reason, c.gate, c.says)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestProvesRandomCounts(t *testing.T) {
 			counts = append(counts, counts[len(counts)-1]+each)
 		}
 		if !Proves(counts, true) || len(counts) >= fewestUnsettled && !Proves(counts, false) {
-			t.Fatalf("%v does not prove a leak", counts)
+			t.Fatalf("the counts %v do not prove a leak", counts)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	}
 	a := r.accounts[0]
 	if a.measured != detector.WholeMemory {
-		t.Fatalf("got quantity %d before the swap is known", a.measured)
+		t.Fatalf("got quantity %d before the swap is known, want %d", a.measured, detector.WholeMemory)
 	}
 	r.AddSample(record.Sample{
 		T: r.Seconds(r.up), Up: r.up.Seconds(), Process: remote, PID: 1, Start: 1, Source: "status",
@@ -90,11 +90,12 @@ func TestQuantityFollowsOtherProcesses(t *testing.T) {
 	r.round(30)
 	bare(shop)
 	if a.measured != detector.WithoutSwap {
-		t.Errorf("got quantity %d after another process was swapped out", a.measured)
+		t.Errorf("got quantity %d after another process was swapped out, want %d", a.measured,
+			detector.WithoutSwap)
 	}
 	r.source = "status"
 	r.event("level", shop)
 	if a.measured != detector.Anonymous {
-		t.Errorf("got quantity %d after a change of the level", a.measured)
+		t.Errorf("got quantity %d after a change of the level, want %d", a.measured, detector.Anonymous)
 	}
 }

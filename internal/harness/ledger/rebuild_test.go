@@ -162,7 +162,8 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 		}
 		lasted := time.Duration(40 / c.want * float64(time.Second))
 		if got := run.Devices[0].TimeScale; got != c.want || run.Ended.Sub(run.Started) != lasted {
-			t.Errorf("%s: got time scale %g, run from %v to %v", scale, got, run.Started, run.Ended)
+			t.Errorf("%s: got time scale %g, want %g; run from %v to %v, want %v", scale, got, c.want, run.Started,
+				run.Ended, lasted)
 		}
 		if said := strings.Join(run.Warnings, "\n"); !strings.Contains(said, c.warning) || c.warning == "" &&
 			said != "" {

@@ -117,7 +117,7 @@ func TestUnjudgedIsNotGreen(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		run  record.Run
-		text string // parts of what is unjudged; "" for nothing
+		text string // prefix of the text in Run.Unjudged; "" if that is empty
 		exit int
 	}{
 		"a process that crashes repeatedly": {

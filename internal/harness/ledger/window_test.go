@@ -142,7 +142,7 @@ func TestDeathOfLine(t *testing.T) {
 		"unknown": {
 			record.Event{Reason: "unknown"}, 100 * time.Second, detector.UnknownCause,
 		},
-		"unknown reason of a later version": {
+		"unknown reason from a later version": {
 			record.Event{Reason: "sadness"}, 100 * time.Second, detector.UnknownCause,
 		},
 		"end after the reading": {
@@ -166,7 +166,7 @@ func TestDeathsInWindows(t *testing.T) {
 	p.eachWindow(func(inner *Part) {
 		for _, a := range inner.accounts {
 			if want := map[bool]int{true: 1}[a.Name == "com.x:1"]; a.reasonsOfDeath["out_of_memory"] != want {
-				t.Errorf("%s: deaths in the window by reason: %v", a.Name, a.reasonsOfDeath)
+				t.Errorf("%s: got deaths %v in the window, want %d out_of_memory", a.Name, a.reasonsOfDeath, want)
 			}
 		}
 	})
@@ -196,7 +196,7 @@ func TestIncidents(t *testing.T) {
 		"crash and the death it caused": {
 			[]record.Event{fault(1, 7, "crash", "java.lang.Error"), death(3, 7, "crash", "CRASH")},
 			[]record.Incident{{Kind: "crash", Count: 1, First: 3, Last: 3, Text: "CRASH"}}, map[string]int{"crash": 1}},
-		"crash that was out of memory": {
+		"out-of-memory crash": {
 			[]record.Event{
 				fault(1, 7, "crash", "x"), death(3, 7, "out_of_memory", "y"), death(9, 8, "out_of_memory", "z"),
 			},

@@ -43,7 +43,7 @@ func TestWorkloadEnded(t *testing.T) {
 		c.lines(r)
 		r.grow(2, shop)
 		if at := r.workloadEnded(); at != nil {
-			t.Errorf("%s: got end at %.0f s, although the run ended soon after it", name, *at)
+			t.Errorf("%s: the workload ended at %.0f s, although the run ended soon after", name, *at)
 		}
 		r.grow(10, shop)
 		got := -1.0
@@ -51,7 +51,7 @@ func TestWorkloadEnded(t *testing.T) {
 			got = *at
 		}
 		if got != c.want {
-			t.Errorf("%s: got end at %.0f s, want %.0f s", name, got, c.want)
+			t.Errorf("%s: the workload ended at %.0f s, want %.0f s", name, got, c.want)
 		}
 	}
 }

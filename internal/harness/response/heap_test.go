@@ -102,7 +102,7 @@ func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
 	}
 	a, _ := kept.Encode()
 	if b, err := summarized(t, dump).Encode(); err != nil || !bytes.Equal(a, b) || holds(a, secret) {
-		t.Errorf("%v: the summary does not match the dump or contains a string of it:\n%.500s\n%.500s", err, a, b)
+		t.Errorf("error %v; the summary does not match the dump or contains the secret:\n%.500s\n%.500s", err, a, b)
 	}
 	return kept
 }
@@ -173,7 +173,7 @@ func TestKeptRecorded(t *testing.T) {
 		shown := regexp.MustCompile(`"value": "[^…"]`)
 		for _, text := range [][]byte{files["analysis.json"], contents(t, none.folder.path)["analysis.json"]} {
 			if shown.Match(text) || !bytes.Contains(text, []byte(`"value": "…#`)) {
-				t.Errorf("%s: analysis.json contains strings of the app, or they are not replaced", name)
+				t.Errorf("%s: analysis.json contains strings of the app or no replacements for them", name)
 			}
 		}
 		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
@@ -204,7 +204,7 @@ func TestKeptDamaged(t *testing.T) {
 		c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": hproftest.Truncate(dump, n)})
 		kept := KeptDump(t, c.folder.path)
 		if holds(kept, secret) || len(c.Record.Warnings) == 0 || (kept != nil) != (c.Record.Steps[0].File != "") {
-			t.Errorf("truncated at %d: %d bytes are kept, %q", n, len(kept), c.Record.Warnings)
+			t.Errorf("truncated at %d: kept %d bytes, warnings %q", n, len(kept), c.Record.Warnings)
 		}
 	}
 

@@ -122,7 +122,7 @@ func TestResumeRejectsForeignRecords(t *testing.T) {
 			}
 			write()
 			if is := resumed(t, r, line); !is.Analyzed || len(is.Findings) != 1 || is.Findings[0].Name != "forged" {
-				t.Fatalf("unchanged, it is not used: %+v", is)
+				t.Fatalf("the unchanged diagnosis.json was not used: %+v", is)
 			}
 			edit(&done)
 			write()
@@ -201,10 +201,10 @@ func left(t *testing.T, dump []byte) map[string]map[string][]byte {
 	t.Helper()
 	packed := packedDump(t, dump)
 	return map[string]map[string][]byte{
-		"heap.hprof":                     {"heap.hprof": dump},
-		"heap.hprof.zst":                 {"heap.hprof.zst": packed},
-		"both":                           {"heap.hprof": dump, "heap.hprof.zst": packed},
-		"both, the packed one truncated": {"heap.hprof": dump, "heap.hprof.zst": packed[:len(packed)/2]},
+		"heap.hprof":                      {"heap.hprof": dump},
+		"heap.hprof.zst":                  {"heap.hprof.zst": packed},
+		"both":                            {"heap.hprof": dump, "heap.hprof.zst": packed},
+		"both, the packed dump truncated": {"heap.hprof": dump, "heap.hprof.zst": packed[:len(packed)/2]},
 	}
 }
 
@@ -386,10 +386,10 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 				}
 				switch kept := is["heap.hprof.zst"]; {
 				case keep == Raw && !bytes.Equal(kept, x.packed):
-					t.Errorf("the raw dump must be kept: %d bytes of %d", len(kept), len(x.packed))
+					t.Errorf("kept %d of the %d bytes of the raw dump", len(kept), len(x.packed))
 				case keep == Stripped && (kept != nil) != x.stays, keep == Stripped && x.stays &&
 					holds(KeptDump(t, c.folder.path), secret):
-					t.Errorf("%d bytes are kept, %+v", len(kept), d.Steps)
+					t.Errorf("kept %d bytes of the stripped dump, steps %+v", len(kept), d.Steps)
 				}
 				if files := contents(t, temp); len(files) > 0 {
 					t.Errorf("temporary files: %d", len(files))
@@ -466,7 +466,7 @@ func TestPackOnAFullDisk(t *testing.T) {
 		}
 		for _, room := range []int{0, 1, all.Len() / 2, all.Len() - 1} {
 			if err := r.packInto(&fullDisk{room}, in); !errors.Is(err, syscall.ENOSPC) {
-				t.Errorf("%s: space for only %d of %d bytes: %v", keep, room, all.Len(), err)
+				t.Errorf("%s: space for only %d of %d bytes: got error %v, want ENOSPC", keep, room, all.Len(), err)
 			}
 		}
 		if err := r.packInto(&fullDisk{all.Len()}, in); err != nil {
@@ -536,7 +536,7 @@ func TestResumeFollowsNoLink(t *testing.T) {
 						return err
 					})
 					if err != nil || len(inside) > 0 {
-						t.Errorf("the dump was analyzed: %v %v", inside, err)
+						t.Errorf("got analyses %q and error %v, want none", inside, err)
 					}
 				}
 				if n := len(contents(t, filepath.Dir(target))); rest != "" && n != 2 {

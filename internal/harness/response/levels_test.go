@@ -45,7 +45,7 @@ func TestLevels(t *testing.T) {
 			for _, kind := range []string{"java", "native", "gpu", "thread"} {
 				seen[kind] = young.shows(t, kind)
 				if other := old.shows(t, kind); other != seen[kind] {
-					t.Errorf("%s: %s on API 31, %s on API 36", kind, other, seen[kind])
+					t.Errorf("%s: got %s on API 31 and %s on API 36, want no difference", kind, other, seen[kind])
 				}
 			}
 			for what, known := range map[string]func(*phone) bool{
@@ -114,7 +114,7 @@ func levelTable(t *testing.T) [][]string {
 		table = append(table, row)
 	}
 	if len(table) != 9 || len(table[0]) != len(levels)+1 {
-		t.Fatalf("the table has %d rows", len(table))
+		t.Fatalf("the table has %d rows, want 9 of %d cells", len(table), len(levels)+1)
 	}
 	return table
 }

@@ -79,7 +79,7 @@ func TestThreadNames(t *testing.T) {
 		asked := analysed(t, New(t.TempDir(), Options{ShowTexts: true}), "thread", nil, named(c.names...))
 		equal(t, "names requested", contents(t, asked.folder.path)[threadsFile], named(c.names...)[threadsFile])
 		if step := got.Record.Steps[0]; step.Bytes != int64(len(contents(t, got.folder.path)[threadsFile])) {
-			t.Errorf("%q: the step reports %d bytes", c.names[0], step.Bytes)
+			t.Errorf("%q: the step reports %d bytes, want the size of %s", c.names[0], step.Bytes, threadsFile)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestEachKind(t *testing.T) {
 			}
 			if !strings.Contains(seen, "EGL mtrack (dumpsys meminfo); ") ||
 				!strings.Contains(seen, "(dumpsys gpu); ") || !strings.Contains(seen, "(dumpsys gfxinfo); ") {
-				t.Errorf("sources of 40 MB of growth: %s", seen)
+				t.Errorf("40 MB of growth: got only the sources %s", seen)
 			}
 			says(t, c.Record.Summary, "graphics: ", "EGL mtrack")
 		}},
@@ -91,7 +91,7 @@ func TestEachKind(t *testing.T) {
 			says(t, c.Record.Summary, "native memory: ", "heap dump: ")
 			for _, line := range c.Record.Summary {
 				if strings.HasPrefix(line, "threads:") {
-					t.Errorf("threads were not requested: %s", line)
+					t.Errorf("got %q, although threads were not requested", line)
 				}
 			}
 		}},
@@ -292,7 +292,7 @@ func TestFoldersOfSimilarNames(t *testing.T) {
 			}
 			of := strings.ToLower(strings.Split(f.name, "/")[1])
 			if other, ok := seen[of]; ok || strings.HasSuffix(of, ".") || len(of) > 90 {
-				t.Errorf("%q of user %d is in %s, and so is %q", name, user, of, other)
+				t.Errorf("%q of user %d has the folder %s, which is invalid or belongs to %q", name, user, of, other)
 			}
 			seen[of] = fmt.Sprint(name, " of user ", user)
 		}

@@ -244,7 +244,7 @@ func checkWritten(t testing.TB, c *Case) {
 	a, aerr := json.Marshal(got)
 	b, berr := json.Marshal(want)
 	if aerr != nil || berr != nil || !bytes.Equal(a, b) {
-		t.Errorf("diagnosis.json is\n%s\nthe record\n%s", a, b)
+		t.Errorf("diagnosis.json is\n%s\nwant\n%s", a, b)
 	}
 	if summary := contents(t,
 		c.folder.path)["summary.txt"]; string(summary) != strings.Join(append(slices.Clone(want.Summary), ""), "\n") &&

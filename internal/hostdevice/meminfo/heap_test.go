@@ -34,7 +34,7 @@ func TestHeapCells(t *testing.T) {
 			}
 		}
 		if !strings.Contains(text, "Dalvik Heap ") {
-			t.Errorf("the Java heap is missing:\n%s", text)
+			t.Errorf("the Dalvik Heap row is missing:\n%s", text)
 		}
 	}
 }

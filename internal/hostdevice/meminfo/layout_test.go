@@ -35,7 +35,7 @@ func TestReadHotSpot(t *testing.T) {
 	smaps := area(heap, heap+2*m, "rw-p", "", 1) + // young generation
 		area(heap+2*m, heap+100*m, "rw-p", "", 2) + // old generation
 		area(heap+100*m, heap+256*m, "---p", "", 0) + // not committed
-		area(heap+256*m, heap+300*m, "rw-p", "", 4) + // class space behind the heap
+		area(heap+256*m, heap+300*m, "rw-p", "", 4) + // class space after the heap
 		area(0x550000000000, 0x550000001000, "r-xp", "/usr/lib/jvm/bin/java", 8) +
 		area(0x560000000000, 0x560000100000, "rw-p", "[heap]", 16) +
 		area(high, high+0x4000, "---p", "", 0) +
@@ -43,10 +43,10 @@ func TestReadHotSpot(t *testing.T) {
 		area(high+m, high+m+0x1000, "---p", "", 0) +
 		area(high+m+0x1000, high+2*m+0x1000, "rw-p", "", 64) + // a native thread, guard page before the stack
 		area(high+3*m, high+3*m+0x4000, "---p", "", 0) +
-		area(high+3*m+0x4000, high+9*m, "rw-p", "", 128) + // behind a guard page, but too long
+		area(high+3*m+0x4000, high+9*m, "rw-p", "", 128) + // after a guard page, but too long
 		area(high+9*m, high+10*m, "rw-p", "", 256) + // 1 MiB, but no guard page
 		area(high+11*m, high+75*m, "---p", "", 0) +
-		area(high+75*m, high+76*m, "rw-p", "", 512) + // not behind a guard page
+		area(high+75*m, high+76*m, "rw-p", "", 512) + // not directly after a guard page
 		area(high+80*m, high+81*m, "rwxp", "", 1024) +
 		area(high+90*m, high+91*m, "r--p", "/usr/lib/libc.so.6", 2048) +
 		area(high+91*m, high+92*m, "rw-p", "/usr/lib/jvm/lib/server/classes.jsa", 4096) +
@@ -133,7 +133,7 @@ func TestLooksLikeAndroid(t *testing.T) {
 		}
 	}
 	if compared < 40 {
-		t.Errorf("only %d lines were compared:\n%s", compared, ours)
+		t.Errorf("only %d lines were compared, want at least 40:\n%s", compared, ours)
 	}
 }
 

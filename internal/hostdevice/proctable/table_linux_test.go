@@ -77,7 +77,7 @@ func TestList(t *testing.T) {
 	}
 	// Processes may start and end between the two lists.
 	if both < len(list)*8/10 || len(list) < len(theirs)*8/10 {
-		t.Errorf("Processes lists %d, ps %d, both %d", len(list), len(theirs), both)
+		t.Errorf("Processes lists %d processes, ps %d, but only %d are in both lists", len(list), len(theirs), both)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestKillWithVariable(t *testing.T) {
 		t.Error(err)
 	}
 	if err := in.Wait(); err == nil || in.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Errorf("the process ended with %v", err)
+		t.Errorf("the process ended with error %v, want SIGKILL", err)
 	}
 	if err := out.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("the wrong process was killed: %v", err)
@@ -154,12 +154,12 @@ func TestWithout(t *testing.T) {
 		m    memory
 		want bool
 	}{
-		"of the kernel, or ended":        {memory{}, true},
-		"not laid out yet":               {memory{size: 1}, false},
-		"the environment begins":         {memory{size: 1, start: 9, end: 9}, false},
-		"laid out, its location unknown": {memory{size: 1, start: 9, end: 12}, false},
-		"started":                        {memory{size: 1, data: 4, start: 9, end: 12}, false},
-		"started with none":              {memory{size: 1, data: 4, start: 9, end: 9}, true},
+		"kernel thread, or ended":    {memory{}, true},
+		"not laid out yet":           {memory{size: 1}, false},
+		"the environment begins":     {memory{size: 1, start: 9, end: 9}, false},
+		"laid out, location unknown": {memory{size: 1, start: 9, end: 12}, false},
+		"started":                    {memory{size: 1, data: 4, start: 9, end: 12}, false},
+		"started with none":          {memory{size: 1, data: 4, start: 9, end: 9}, true},
 	} {
 		if got := c.m.without(); got != c.want {
 			t.Errorf("%s: %v", name, got)
