@@ -87,7 +87,7 @@ func checkLeaks(t *testing.T, r *Growth, leaks []jvmtest.Leak, loops int) {
 		}
 	}
 	if r.Found > expected || len(r.Growth) != r.Found {
-		t.Errorf("got %d places for %d leaks", r.Found, expected)
+		t.Errorf("got %d growing places for %d leaks", r.Found, expected)
 	}
 }
 

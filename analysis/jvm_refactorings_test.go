@@ -50,7 +50,7 @@ func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant
 	a, b := summaryOf(t, one, one.Mapping, one.Leaking), summaryOf(t, other, other.Mapping, other.Leaking)
 	if d := analysis.Compare(a, b, 10); !d.Comparable ||
 		slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
-		t.Errorf("two builds, each with its own mapping: %q, %q", d.Mismatches, statusesOf(d))
+		t.Errorf("two builds, each with its own mapping: got mismatches %q, statuses %q", d.Mismatches, statusesOf(d))
 	}
 	bare, strange := summaryOf(t, one, "", builtNames(t, one)), summaryOf(t, one, other.Mapping, nil)
 	for name, pair := range map[string][2]*analysis.Summary{

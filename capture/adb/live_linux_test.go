@@ -400,7 +400,7 @@ func TestCapEndsCommand(t *testing.T) {
 				n, &got, nil)
 		checkSentence(t, err, ErrTooMuch, "reduce its output")
 		if got != 1<<20 {
-			t.Errorf("%d bytes received", got)
+			t.Errorf("received %d bytes, want %d", got, 1<<20)
 		}
 		waitFor(t, "the endless command is gone", func() bool { return len(runningWith(n)) == 0 })
 	})
@@ -531,7 +531,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("stat a missing file: %v", err)
 			}
 			if err := d.Push(soon(t), strings.NewReader("x"), "/no/such", 0o600); err == nil {
-				t.Error("push into a missing directory")
+				t.Error("push into a missing directory succeeded")
 			}
 			ctx, cancel := context.WithCancel(soon(t))
 			r := io.MultiReader(bytes.NewReader(blob),

@@ -92,7 +92,7 @@ func prints(ctx context.Context, d *Device, size int64) error {
 func pulls(ctx context.Context, d *Device, size int64) error {
 	var got counter
 	if n, err := d.Pull(ctx, fmt.Sprint("/", size), &got); n != size || int64(got) != size || err != nil {
-		return fmt.Errorf("device %s gave %d of %d bytes, %w", d.Serial(), n, size, err)
+		return fmt.Errorf("device %s sent %d of %d bytes, %w", d.Serial(), n, size, err)
 	}
 	return nil
 }

@@ -259,7 +259,7 @@ func taker(t *testing.T, answer string, early bool, got chan<- string) *Client {
 				p.send(answer)
 			}
 			if size > syncData {
-				t.Errorf("a packet of %d bytes", size)
+				t.Errorf("a packet of %d bytes is too large", size)
 			}
 		}
 		got <- all.String()

@@ -89,7 +89,7 @@ func FuzzEnclosed(f *testing.F) {
 			}
 		}
 		if got, _, ok := feed(tr, []string{text[:at]}); ok && !bytes.HasPrefix(out, append(got, tr...)) {
-			t.Fatalf("%q accepted as complete", text[:at])
+			t.Fatalf("%q was accepted as complete", text[:at])
 		}
 	})
 }

@@ -314,22 +314,22 @@ func TestLineAtServer(t *testing.T) {
 	addr := listener.Addr().String()
 	run := func() string { return answer(t, addr, "host:transport:x", "exec:x") }
 	if got := run(); got != "OKAY"+text {
-		t.Fatalf("received %d bytes without a fault", len(got))
+		t.Fatalf("received %d bytes without a fault, want %d", len(got), len("OKAY"+text))
 	}
 	// The first four bytes are the OKAY of the transport request.
 	defer l.InterruptAfter(4 + 4 + 50_000)()
 	if got := run(); got != "OKAY"+text[:50_000] {
-		t.Errorf("connection broke after %d bytes", len(got))
+		t.Errorf("connection broke after %d bytes, want %d", len(got), len("OKAY")+50_000)
 	}
 	defer l.InterruptAtOpen(2)()
 	if got := run(); got != "OKAY"+text {
-		t.Errorf("received %d bytes from the first service", len(got))
+		t.Errorf("received %d bytes from the first service, want %d", len(got), len("OKAY"+text))
 	}
 	if got := run(); got != "" {
-		t.Errorf("received %d bytes from the second service", len(got))
+		t.Errorf("received %d bytes from the second service, want none", len(got))
 	}
 	if got := run(); got != "OKAY"+text {
-		t.Errorf("received %d bytes from the third service", len(got))
+		t.Errorf("received %d bytes from the third service, want %d", len(got), len("OKAY"+text))
 	}
 }
 

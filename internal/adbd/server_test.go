@@ -151,7 +151,7 @@ func TestServerTracks(t *testing.T) {
 			t.Errorf("device list = %q, want %q", got, list)
 		}
 		if got := readList(t, long); strings.Count(got, "transport_id:") != strings.Count(list, "\n") {
-			t.Errorf("long device list = %q for %q", got, list)
+			t.Errorf("long device list = %q, but the short one is %q", got, list)
 		}
 	}
 	want("a\tdevice\n")

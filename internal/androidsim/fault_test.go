@@ -285,7 +285,7 @@ func TestBreakFile(t *testing.T) {
 		}
 		end()
 		if out := ask(t, p, "cat "+file); !strings.Contains(out, "[rollup]") {
-			t.Errorf("after the fault %q", out)
+			t.Errorf("after the fault: %q", out)
 		}
 	}
 	defer p.BreakFile("[", FileMissing)()

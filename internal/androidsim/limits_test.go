@@ -143,7 +143,7 @@ func TestAddressSpace(t *testing.T) {
 					}
 					all, err := procfs.ParseShowmap([]byte(ask(t, p, fmt.Sprintf("showmap %d", pid))))
 					if err != nil || all.Total.Size != status.VmSize || all.Total.PSS.N != truth.PSS {
-						t.Errorf("API %d, 32 bits %v: areas of %d kB, VmSize %d, %v", api, bits32, all.Total.Size.N,
+						t.Errorf("API %d, 32 bits %v: areas of %d kB, but VmSize %d: %v", api, bits32, all.Total.Size.N,
 							status.VmSize.N, err)
 					}
 					if statm := strings.Fields(
@@ -260,7 +260,8 @@ func TestThreadNames(t *testing.T) {
 				}
 			}
 			if len(names) != m.Threads || pool != 600 {
-				t.Errorf("API %d: %d thread names, %d of them in the pool", api, len(names), pool)
+				t.Errorf("API %d: got %d thread names, %d of them in the pool; want %d and 600", api, len(names), pool,
+					m.Threads)
 			}
 			named := strings.Split(
 				strings.TrimSuffix(ask(t, p, fmt.Sprintf("grep -H . /proc/%d/task/*/comm", pid)), "\n"), "\n")

@@ -128,7 +128,7 @@ func TestPeriodic(t *testing.T) {
 		v := mbAt(m, age).mb[JavaHeap]
 		low, high = math.Min(low, v), math.Max(high, v)
 		if again := mbAt(m, age+30*time.Minute).mb[JavaHeap]; math.Abs(again-v) > 1e-6 {
-			t.Fatalf("%g MB at %v, %g three periods later", v, age, again)
+			t.Fatalf("got %g MB at %v, but %g MB three periods later", v, age, again)
 		}
 	}
 	if low > 0.01 || high < 39.99 || high > 40 {
@@ -294,10 +294,10 @@ func TestDemo(t *testing.T) {
 			main, push = append(main, float64(a.PSS)/1024), append(push, float64(b.PSS)/1024)
 		}
 		if s := slope(hours, main); math.Abs(s-400) > 5 {
-			t.Errorf("com.shop grows by %g MB/h", s)
+			t.Errorf("com.shop grows by %g MB/h, want about 400", s)
 		}
 		if s := slope(hours, push); math.Abs(s) > 3 {
-			t.Errorf("com.shop:push grows by %g MB/h", s)
+			t.Errorf("com.shop:push grows by %g MB/h, want about 0", s)
 		}
 		if text := ask(t, p, "cat /proc/$(pidof com.shop)/smaps_rollup"); !strings.Contains(text, "[rollup]") {
 			t.Errorf("%q", text)

@@ -187,7 +187,7 @@ func TestLives(t *testing.T) {
 			t.Errorf("com.a ran %v", a)
 		}
 		if len(loop) != 21 {
-			t.Errorf("com.a:loop started %d times", len(loop))
+			t.Errorf("com.a:loop started %d times, want 21", len(loop))
 		}
 		pids := map[int]bool{}
 		for i, l := range loop {

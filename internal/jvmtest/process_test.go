@@ -87,7 +87,7 @@ func TestProcessLeavesNothing(t *testing.T) {
 	}
 	files, err := os.ReadDir(p.dir)
 	if err != nil || len(files) != 1 {
-		t.Errorf("files left after the program: %v, %v", files, err)
+		t.Errorf("files left after the program ended: %v, %v", files, err)
 	}
 	pattern := "/tmp/*" + strconv.Itoa(pid)
 	if left, err := filepath.Glob(pattern); err != nil || len(left) != 0 {

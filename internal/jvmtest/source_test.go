@@ -20,7 +20,7 @@ func TestRebuilt(t *testing.T) {
 	for seed := range uint64(20) {
 		rebuilt := written.Rebuilt(seed)
 		if !reflect.DeepEqual(rebuilt, written.Rebuilt(seed)) {
-			t.Fatalf("seed %d creates different programs", seed)
+			t.Fatalf("seed %d creates a different program each time", seed)
 		}
 		if rebuilt["Console.java"] != written["Console.java"] {
 			t.Errorf("seed %d changes a program without marks", seed)

@@ -112,7 +112,7 @@ func FuzzReadDamagedSamples(f *testing.F) {
 				len(samples)+len(events), err)
 		}
 		if n := bytes.Count(text, []byte("\n")); delivered+damaged > n {
-			t.Errorf("%d lines out of %d", delivered+damaged, n)
+			t.Errorf("got %d lines from an input of %d", delivered+damaged, n)
 		}
 	})
 }

@@ -113,6 +113,6 @@ func TestLeaksTableIsBounded(t *testing.T) {
 		}
 	}
 	if err := WriteLeaks(filepath.Join(t.TempDir(), "absent"), run); err == nil {
-		t.Error("a table without a folder")
+		t.Error("a table was written without a folder")
 	}
 }

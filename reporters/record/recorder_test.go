@@ -125,7 +125,7 @@ func TestReadSamplesTruncatedAnywhere(t *testing.T) {
 		}
 		whole := bytes.Count(text[headerEnd:cut], []byte("\n"))
 		if len(samples)+len(events) != whole {
-			t.Fatalf("truncated at %d: %d lines of %d", cut, len(samples)+len(events), whole)
+			t.Fatalf("truncated at %d: read %d lines, want %d", cut, len(samples)+len(events), whole)
 		}
 		if incomplete := text[cut-1] != '\n'; incomplete != (len(warnings) == 1) {
 			t.Fatalf("truncated at %d: incomplete %v, warnings %v", cut, incomplete, warnings)
@@ -164,7 +164,7 @@ func FuzzReadSamples(f *testing.F) {
 			t.Errorf("no error for a file without a header")
 		}
 		if n := bytes.Count(text, []byte("\n")); len(samples)+len(events) > n {
-			t.Errorf("%d lines out of %d", len(samples)+len(events), n)
+			t.Errorf("got %d lines from an input of %d", len(samples)+len(events), n)
 		}
 	})
 }

@@ -208,7 +208,7 @@ func TestLostStrings(t *testing.T) {
 	r.lost = 1
 	for id, want := range map[hprof.ID]bool{0: true, 1000: true, 1040: false, n - 1: false} {
 		if _, ok := f.Strings.Get(id); ok != want {
-			t.Errorf("string %d of an unreadable file: %v", id, ok)
+			t.Errorf("string %d of an unreadable file: found %t, want %t", id, ok, want)
 		}
 	}
 	r.lost = file.size - 100

@@ -105,7 +105,7 @@ func TestBombs(t *testing.T) {
 				bound += maxWindow
 			}
 			if used := after.TotalAlloc - before.TotalAlloc; used > bound {
-				t.Errorf("used %d bytes of memory", used)
+				t.Errorf("used %d bytes of memory, want at most %d", used, bound)
 			}
 			checkNoGoroutine(t) // nothing more is read
 			if read := bomb.read.Load(); read > (1<<20)+(pieces+2)*max(pieceSize, readSize) {

@@ -89,7 +89,7 @@ func TestPackMemory(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 6<<20 {
-		t.Errorf("used %d bytes of memory", used)
+		t.Errorf("used %d bytes of memory, want at most 6 MiB", used)
 	}
 }
 

@@ -106,7 +106,7 @@ func TestScanPassesMappings(t *testing.T) {
 	// The sum for /dev/kgsl-3d0 equals the row "Gfx dev" of dumpsys meminfo
 	// from the same minute.
 	if n != 4068 || kgsl != 1908 || sum != m.Pss.N {
-		t.Errorf("%d mappings, kgsl %d kB, sum %d kB of %d", n, kgsl, sum, m.Pss.N)
+		t.Errorf("got %d mappings, kgsl %d kB, sum %d kB; want 4068, 1908, %d", n, kgsl, sum, m.Pss.N)
 	}
 }
 
@@ -492,7 +492,7 @@ func TestScanDoesNotAllocatePerMapping(t *testing.T) {
 	}
 	few, many := allocs(10), allocs(10000)
 	if many > few {
-		t.Errorf("%v allocations for 10 mappings, %v for 10,000", few, many)
+		t.Errorf("%v allocations for 10 mappings, but %v for 10,000", few, many)
 	}
 }
 

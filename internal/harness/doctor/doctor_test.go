@@ -249,7 +249,7 @@ func TestKindsOfPhones(t *testing.T) {
 			[]string{"slower"},
 			[]string{"smaps_rollup", "su", "run_as"}, func(t *testing.T, r Report) {
 				if todo := r.Devices[0].Processes[0].Reasons[0].Action; !strings.Contains(todo, "4.14") {
-					t.Errorf("action on an old kernel: %q", todo)
+					t.Errorf("got action %q on an old kernel, want one that names 4.14", todo)
 				}
 			}},
 		"before shell_v2": {
@@ -433,7 +433,7 @@ func TestRunningAndMissingProcesses(t *testing.T) {
 	// Without --process, a single dumpsys shows that dumpsys works; no more are
 	// run, because each reading costs the app CPU time.
 	if !seen["com.shop"] || !seen["com.shop:push"] || !seen["org.mail"] || read != 1 {
-		t.Errorf("processes %v, %d read by dumpsys", seen, read)
+		t.Errorf("processes %v, %d read by dumpsys, want 1", seen, read)
 	}
 	if !phone.Freeze("org.mail", true) {
 		t.Fatal("org.mail is not running")

@@ -328,7 +328,7 @@ func TestRunsDirectory(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "not")); err == nil {
-		t.Error("created the directory")
+		t.Error("the check created the directory")
 	}
 	if c := find(t, r, "directory"); !strings.Contains(c.Text, "8 h take") {
 		t.Errorf("%+v", c)

@@ -181,7 +181,7 @@ func TestHubWithoutADevice(t *testing.T) {
 			t.Error("a spec started the watch")
 		}
 		if _, err := h.Now(t.Context(), "*"); err == nil {
-			t.Error("Now returns processes")
+			t.Error("Now succeeded before the watch started")
 		}
 		if err := h.Start(t.Context(), true); err != nil {
 			t.Error(err)

@@ -137,7 +137,7 @@ func TestTurnsBeforeTheRun(t *testing.T) {
 		}
 		first.Release()
 		if device := <-got; device != "a" {
-			t.Errorf("then %q", device)
+			t.Errorf("then got device %q, want a", device)
 		}
 	})
 }
