@@ -115,7 +115,7 @@ func (t *tracing) prepareTexts(ctx context.Context, values map[heap.Object][]hea
 	var list []heap.Object
 	for _, of := range values {
 		for _, v := range of {
-			if v.There && t.graph.Class(v.Object) == "java.lang.String" {
+			if v.InDump && t.graph.Class(v.Object) == "java.lang.String" {
 				list = append(list, v.Object)
 			}
 		}
@@ -131,7 +131,7 @@ func (t *tracing) value(v heap.FieldValue) fieldValue {
 		f.Value = new(v.Text)
 	case v.ID != 0:
 		f.Object = Hex(v.ID)
-		if !v.There {
+		if !v.InDump {
 			return f
 		}
 		f.Class = t.name(v.Object)

@@ -189,7 +189,7 @@ func (d *dump) nearHolders(o heap.Object, p *heap.SharedAccumulation) (map[strin
 // an object, or "" if there is none.
 func (d *dump) staticField(class, o heap.Object) string {
 	for _, v := range d.graph.StaticValues(class, 1<<16) {
-		if v.Type == hprof.Object && v.There && v.Object == o {
+		if v.Type == hprof.Object && v.InDump && v.Object == o {
 			return d.graph.ClassName(class) + "." + v.Name
 		}
 	}

@@ -202,9 +202,9 @@ type summaryNode struct {
 func (*Summary) Form() any { return summaryFile{} }
 
 // Encode returns the summary as JSON for ReadSummary. A comparison of decoded
-// summaries has the same result as a comparison of the originals. If there are
-// more than 10,000 leaks or suspects, the ones that retain the most bytes are
-// written. The only possible error is errLargeSummary.
+// summaries yields the same result as a comparison of the originals. If there
+// are more than 10,000 leaks or suspects, the ones that retain the most bytes
+// are written. The only possible error is errLargeSummary.
 func (s *Summary) Encode() ([]byte, error) {
 	f := summaryFile{
 		Schema: summarySchema, Dump: s.dump, ShallowBytes: s.shallow, Classes: []summaryClass{},

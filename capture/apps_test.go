@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// labelled returns a device that responds to each labeled part of a joined
+// labeled returns a device that responds to each labeled part of a joined
 // command.
-func labelled(parts map[string]string) *shelltest.Device {
+func labeled(parts map[string]string) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		m, _, _ := strings.Cut(strings.TrimPrefix(command, "echo; echo "), " ")
 		for label, text := range parts {
@@ -46,7 +46,7 @@ func TestRunningApps(t *testing.T) {
 		"none":    {"", 20, "", 0},
 	} {
 		packages, total, err := RunningApps(t.Context(),
-			labelled(map[string]string{"installed": installed, "running": c.running}),
+			labeled(map[string]string{"installed": installed, "running": c.running}),
 			c.limit)
 		if err != nil || strings.Join(packages, " ") != c.want || total != c.total {
 			t.Errorf("%s: %v of %d, %v", name, packages, total, err)

@@ -116,7 +116,7 @@ func hits(patterns []Pattern) string {
 // uuidLine is the format of a UUID on its own line; x is a hexadecimal digit.
 const uuidLine = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx\n"
 
-// uuids returns the positions of the UUIDs in text. It searches for line ends
+// uuids returns the positions of the UUIDs in text. It searches for newlines
 // and checks whether a UUID precedes each one. A regular expression took as
 // long as the rest of the search for processes.
 func uuids(text []byte) (at []int) {

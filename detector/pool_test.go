@@ -621,7 +621,8 @@ func TestAgeOfLongLives(t *testing.T) {
 	}
 }
 
-// TestSpreadBy checks that the residuals of a perfect line are not correlated.
+// TestSpreadBy checks the factor by which correlated residuals raise the
+// variance of a slope, which is 1 for a perfect line.
 func TestSpreadBy(t *testing.T) {
 	if got := spreadBy([]float64{0, 1, 2}, []float64{5, 6, 7}, trend.Line{Intercept: 5, Slope: 1}); got != 1 {
 		t.Errorf("%v", got)
@@ -815,8 +816,8 @@ func TestLargestSample(t *testing.T) {
 	}
 }
 
-// TestLivesThatDifferByChance checks that a difference of lives that is not
-// significant is not a leak, however large.
+// TestLivesThatDifferByChance checks that a difference between lives that is
+// not statistically significant is not reported as a leak, however large it is.
 func TestLivesThatDifferByChance(t *testing.T) {
 	lives := func(mean float64) *robustMachine {
 		d := New(RobustPolicy())

@@ -135,7 +135,7 @@ func wantNodes() map[string]record.CheckVerdict {
 		"single spec skips itself":                           record.VerdictPass,
 		"single spec leaks and skips itself":                 record.VerdictLeak,
 		"single spec leaks and panics":                       record.VerdictLeak,
-		"single spec is labelled":                            record.VerdictPass,
+		"single spec is labeled":                             record.VerdictPass,
 		"single spec leaks and takes too long":               record.VerdictLeak,
 		"single spec leaks in a process that is not checked": record.VerdictPass,
 		"single spec is clean at the end":                    record.VerdictPass,

@@ -537,7 +537,7 @@ func TestFiles(t *testing.T) {
 			r := io.MultiReader(bytes.NewReader(blob),
 				readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }), zeros{})
 			if err := d.Push(ctx, r, "/partial", 0o600); !errors.Is(err, context.Canceled) {
-				t.Errorf("cancelled push: %v", err)
+				t.Errorf("canceled push: %v", err)
 			}
 			waitFor(t, "the incomplete file is gone",
 				func() bool { _, err := os.Stat(p.path("partial")); return errors.Is(err, fs.ErrNotExist) })

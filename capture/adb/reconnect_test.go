@@ -179,7 +179,7 @@ func TestReconnect(t *testing.T) {
 			}
 		})
 	})
-	t.Run("cancelled", func(t *testing.T) {
+	t.Run("canceled", func(t *testing.T) {
 		s := &switchboard{silent: true}
 		_, d := run(t, s, info)
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)

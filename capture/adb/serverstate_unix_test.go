@@ -254,7 +254,7 @@ func TestRestartRules(t *testing.T) {
 			}
 			p.wantStarts(t)
 		},
-		"a waiting call can be cancelled": func(t *testing.T) {
+		"a waiting call can be canceled": func(t *testing.T) {
 			p, c := newPlace(t, Options{})
 			p.boot = func(context.Context) error { time.Sleep(20 * time.Second); return nil }
 			go func() { _, _ = c.Version(t.Context()) }()

@@ -250,7 +250,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	}
 	// An interrupted diagnosis is reported as well, and kept in the chosen
 	// form.
-	return found, errors.Join(err, r.Analyse(p.ctx, found))
+	return found, errors.Join(err, r.Analyze(p.ctx, found))
 }
 
 // siblings returns the other processes of the app. Without this list, the log
@@ -282,7 +282,7 @@ func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Or
 	if first == nil {
 		return nil, err
 	}
-	if err := errors.Join(err, r.Analyse(p.ctx, first)); err != nil {
+	if err := errors.Join(err, r.Analyze(p.ctx, first)); err != nil {
 		return nil, err
 	}
 	real := time.Duration(float64(f.apart) / dev.Facts.TimeScale)

@@ -312,7 +312,7 @@ func TestPolicyOfTheFile(t *testing.T) {
 }
 
 // Phones before Android 7 do not have the shell protocol: stdout and stderr are
-// mixed, line ends are those of a terminal and the exit code comes after a
+// mixed, line endings are those of a terminal and the exit code comes after a
 // marker.
 func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 	for api, source := range map[int]string{19: "dumpsys", 23: "dumpsys"} {

@@ -50,7 +50,7 @@ func (q *analyses) send(ctx context.Context) {
 	send(q.port, &q.call, func() (*response.Case, error) {
 		turn <- struct{}{}
 		defer func() { <-turn }()
-		return c, responder.Analyse(ctx, c)
+		return c, responder.Analyze(ctx, c)
 	})
 }
 

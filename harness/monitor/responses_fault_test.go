@@ -412,7 +412,7 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 				for _, d := range r.diagnosesOf("com.shop", record.TriggerLeak) {
 					kept = append(kept, strings.Fields(d.Device + " " + steps(d))[0])
 					if !strings.Contains(steps(d), "heap") || d.Analyzed {
-						t.Errorf("%s: %s, analysed: %v", d.Device, steps(d), d.Analyzed)
+						t.Errorf("%s: %s, analyzed: %v", d.Device, steps(d), d.Analyzed)
 					}
 				}
 				if !slices.Equal(kept, []string{"S1", "S2"}) {

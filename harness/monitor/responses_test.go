@@ -466,7 +466,7 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 		r.at(t, "SUSPICIOUS", of("state", "SUSPICIOUS")), r.at(t, "snapshot", by("diagnose", "suspicious")),
 		r.at(t, "diagnosed", by("diagnosed", "suspicious")),
 		r.at(t, "LEAKING", of("state", "LEAKING")), r.at(t, "collected", by("diagnose", "leak")),
-		r.at(t, "NORMAL", of("state", "NORMAL")), r.at(t, "analysed", by("diagnosed", "leak")),
+		r.at(t, "NORMAL", of("state", "NORMAL")), r.at(t, "analyzed", by("diagnosed", "leak")),
 	}
 	if !slices.IsSorted(order) {
 		t.Errorf("%s: events are out of order: %v", process, order)

@@ -40,8 +40,8 @@ func (c *canned) up() time.Duration { return time.Hour + time.Since(c.started) }
 
 const firstCannedPID = 3000
 
-// labelled matches the labeled parts of a joined command line.
-var labelled = regexp.MustCompile(`echo; echo (@[0-9a-f]+) '(\w+)'`)
+// labeled matches the labeled parts of a joined command line.
+var labeled = regexp.MustCompile(`echo; echo (@[0-9a-f]+) '(\w+)'`)
 
 func (c *canned) Shell(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 	c.mu.Lock()
@@ -94,7 +94,7 @@ func (c *canned) list(command string) {
 
 // parts responds to the parts of a joined command line, one after another.
 func (c *canned) parts(command string) {
-	at := labelled.FindAllStringSubmatchIndex(command, -1)
+	at := labeled.FindAllStringSubmatchIndex(command, -1)
 	for i, m := range at {
 		end := len(command)
 		if i+1 < len(at) {

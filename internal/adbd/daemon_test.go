@@ -399,9 +399,9 @@ func TestStreamLimit(t *testing.T) {
 func TestDaemonLifetime(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("s")
-	var cancelled sync.WaitGroup
+	var canceled sync.WaitGroup
 	phone.shell = func(ctx context.Context, _ string, _ io.Reader, _, _ io.Writer) int {
-		defer cancelled.Done()
+		defer canceled.Done()
 		<-ctx.Done()
 		return 0
 	}
@@ -422,11 +422,11 @@ func TestDaemonLifetime(t *testing.T) {
 		defer conn.Close()
 		h := host{t, conn, skipChecksum}
 		h.greet(maxPayload)
-		cancelled.Add(1)
+		canceled.Add(1)
 		h.send(cmdOpen, 7, 0, "shell,v2,raw:x\x00")
 		h.want(cmdOkay, -1, 7, "")
 		end()
-		cancelled.Wait()
+		canceled.Wait()
 		if rest, _ := io.ReadAll(conn); len(rest) != 0 {
 			t.Errorf("received %q after the connection ended", rest)
 		}

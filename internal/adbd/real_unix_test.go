@@ -286,12 +286,12 @@ func TestRealCancel(t *testing.T) {
 				// end.
 				conn := openShell(t, b, service+"echo started; sleep 1000; echo not reached")
 				mustRead(t, conn, len("started\n"))
-				if n := b.phone.cancelled.Load(); n != 0 {
+				if n := b.phone.canceled.Load(); n != 0 {
 					t.Fatalf("%d commands were canceled too early", n)
 				}
 				conn.Close()
 				waitFor(t, "the command to end",
-					func() bool { return b.phone.cancelled.Load() == 1 && b.phone.running.Load() == 0 })
+					func() bool { return b.phone.canceled.Load() == 1 && b.phone.running.Load() == 0 })
 			})
 		})
 	}
@@ -307,7 +307,7 @@ func TestRealUnplug(t *testing.T) {
 			t.Errorf("received %q after the device was unplugged", rest)
 		}
 		waitFor(t, "the command to end",
-			func() bool { return b.phone.cancelled.Load() == 1 && b.phone.running.Load() == 0 })
+			func() bool { return b.phone.canceled.Load() == 1 && b.phone.running.Load() == 0 })
 	})
 }
 

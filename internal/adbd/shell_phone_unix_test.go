@@ -23,10 +23,10 @@ import (
 type shellPhone struct {
 	*memoryPhone
 	root string
-	// cancelled counts the commands that ended because their context was
+	// canceled counts the commands that ended because their context was
 	// canceled.
-	cancelled atomic.Int32
-	running   atomic.Int32
+	canceled atomic.Int32
+	running  atomic.Int32
 }
 
 func newShellPhone(t testing.TB, serial string) *shellPhone {
@@ -57,7 +57,7 @@ func (p *shellPhone) run(ctx context.Context, command string, stdin io.Reader, s
 		io.Copy(in, stdin)
 	}()
 	stop := context.AfterFunc(ctx, func() {
-		p.cancelled.Add(1)
+		p.canceled.Add(1)
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	})
 	defer stop()

@@ -739,10 +739,10 @@ func (p *Phone) fdInfo(v view, fd int) info {
 	}
 }
 
-// labelled reports whether SELinux since Android 9 denies the shell a file in
+// labeled reports whether SELinux since Android 9 denies the shell a file in
 // /proc despite its mode (system/sepolicy, private/genfs_contexts: pid_max has
 // a label that the shell may read, threads-max has the default one).
-func (p *Phone) labelled(name string) bool {
+func (p *Phone) labeled(name string) bool {
 	return p.opt.API >= 28 && name == "sys/kernel/threads-max"
 }
 
@@ -801,7 +801,7 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 	if i.link != "" {
 		return nil, fs.ErrNotExist // the target does not exist
 	}
-	if whole := strings.Join(parts, "/"); p.labelled(whole) && c.UID != uidRoot {
+	if whole := strings.Join(parts, "/"); p.labeled(whole) && c.UID != uidRoot {
 		return nil, fs.ErrPermission
 	}
 	if text := globalFiles[strings.Join(parts, "/")]; text != nil {

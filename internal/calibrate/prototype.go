@@ -75,7 +75,7 @@ const (
 	reachBar      = 70  // leaks of 1.5 times the slowest detectable one in another run
 	kindBar       = 98  // leaks with the right kind
 	gpuBar        = 0.1 // GPU alarms without a leak
-	foundRate     = 50  // MB/h from which foundBar applies to every noise
+	foundRate     = 50  // MB/h; foundBar applies to leaks of this rate or more with any type of noise
 	foundSlowly   = "AR 0.7 s20: 20 MB/h"
 	lateBarRow    = "AR 0.7 s20: 600 MB/h from 120 min"
 	lateBar       = 40 // minutes, 90th percentile

@@ -15,7 +15,7 @@ import (
 // Segmentation determines how a Writer divides the heap into segments.
 type Segmentation struct {
 	// Records and Bytes limit the size of a segment: it ends when it reaches
-	// that number of records or bytes, including its head. 0 means unlimited.
+	// that number of records or bytes, including its header. 0 means unlimited.
 	Records, Bytes int
 	// If Fit is true, a new segment begins before a record that would make the
 	// open segment longer than Bytes. Otherwise, the segment ends after such a
@@ -57,15 +57,15 @@ type Writer struct {
 	// written is the number of bytes that have been written to out.
 	written int64
 
-	// open is true if a segment is open; head is the offset of its head in the
-	// dump.
-	open bool
-	head int64
-	// sealed is true if the head of the open segment already has the final
-	// length, so the head may be written to the output.
+	// open is true if a segment is open; header is the offset of its header in
+	// the dump.
+	open   bool
+	header int64
+	// sealed is true if the header of the open segment already has the final
+	// length, so the header may be written to the output.
 	sealed bool
-	// seeker is used to fill in the head of a single segment later; base is its
-	// position before the first byte.
+	// seeker is used to fill in the header of a single segment later; base is
+	// its position before the first byte.
 	seeker  io.WriteSeeker
 	base    int64
 	records int
@@ -85,7 +85,7 @@ const (
 	spillAt = 64 << 10
 	// segmentHead is the size of a segment before its first record: tag, time
 	// and length.
-	segmentHead = 9
+	segmentHeader = 9
 )
 
 // NewWriter writes the header of a dump and returns a writer of its records.
@@ -165,7 +165,7 @@ func (w *Writer) spill() {
 }
 
 // relieve writes the buffer to the output if it is long enough and does not
-// contain a head that must still change.
+// contain a segment header whose length is not final.
 func (w *Writer) relieve() {
 	if len(w.buf) < spillAt || w.open && !w.sealed && (!w.policy.Single || w.seeker == nil) {
 		return
@@ -384,7 +384,7 @@ func (w *Writer) BeginSegment() {
 		return
 	}
 	w.open, w.sealed, w.described, w.records = true, false, false, 0
-	w.head = w.Written() - segmentHead
+	w.header = w.Written() - segmentHeader
 }
 
 func (w *Writer) segmentTag() hprof.Tag {
@@ -394,12 +394,13 @@ func (w *Writer) segmentTag() hprof.Tag {
 	return hprof.TagHeapDumpSegment
 }
 
-// SegmentBytes returns the length of the open segment including its head, or 0.
+// SegmentBytes returns the length of the open segment including its header, or
+// 0.
 func (w *Writer) SegmentBytes() int64 {
 	if !w.open {
 		return 0
 	}
-	return w.Written() - w.head
+	return w.Written() - w.header
 }
 
 // EndSegment ends the open segment, and with it the effect of HeapInfo.
@@ -414,7 +415,7 @@ func (w *Writer) cut() {
 		return
 	}
 	if !w.sealed {
-		w.declare(w.SegmentBytes() - segmentHead)
+		w.declare(w.SegmentBytes() - segmentHeader)
 	}
 	w.open = false
 	w.relieve()
@@ -425,7 +426,7 @@ func (w *Writer) declare(length int64) {
 	if w.err != nil {
 		return
 	}
-	at := w.head + segmentHead - 4
+	at := w.header + segmentHeader - 4
 	if at >= w.written {
 		binary.BigEndian.PutUint32(w.buf[at-w.written:], uint32(length))
 		return
@@ -458,7 +459,7 @@ func (w *Writer) full(size int64) bool {
 	case w.sealed || p.Records > 0 && w.records >= p.Records:
 		return true
 	case p.Bytes == 0:
-		return w.SegmentBytes()+size-segmentHead > math.MaxUint32
+		return w.SegmentBytes()+size-segmentHeader > math.MaxUint32
 	case p.Fit:
 		return w.records > 0 && w.SegmentBytes()+size > int64(p.Bytes)
 	}
@@ -482,7 +483,7 @@ func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 		w.u1(uint8(hprof.SubHeapInfo))
 		w.heapInfo()
 	}
-	if length := w.SegmentBytes() - segmentHead + size; !w.policy.Single {
+	if length := w.SegmentBytes() - segmentHeader + size; !w.policy.Single {
 		if length > math.MaxUint32 {
 			w.fail(tag.String(), fmt.Errorf("%d bytes do not fit into a segment", size))
 			return false

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// posixScripts lists scripts that have the same result in every POSIX shell.
+// posixScripts lists scripts that produce the same output in every POSIX shell.
 var posixScripts = []string{
 	`echo a  b "c  d" 'e  f' g\ \ h`, `printf '%s|%d|%x|%5s|%-5s|%%|%03d\n' a 10 255 b c 7`, `printf '%s\n' a b c`,
 	`echo -n x; echo y`,

@@ -136,8 +136,8 @@ func errorText(list []error) string {
 	return b.String()
 }
 
-// TestWatch checks that playing a path in several calls has the same result as
-// playing it in one call.
+// TestWatch checks that playing a path in several calls yields the same result
+// as playing it in one call.
 func TestWatch(t *testing.T) {
 	for _, s := range Leaks(0, 2)[:10] {
 		p := s.Simulate(chance(5))

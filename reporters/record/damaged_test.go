@@ -61,9 +61,8 @@ func TestReadSamplesDamagedLines(t *testing.T) {
 	}
 }
 
-// A last line without a line end must be skipped with a warning, however long
-// it is, because the run was killed while writing it. An endless line is an
-// error.
+// A last line without a newline must be skipped with a warning, however long it
+// is, because the run was killed while writing it. An endless line is an error.
 func TestReadSamplesEndsOfDamage(t *testing.T) {
 	header := `{"schema":"leakgate.samples/1"}` + "\n" + `{"t_s":1}` + "\n"
 	none := Lines{Damaged: func(line int, why error) { t.Errorf("line %d: %v", line, why) }}

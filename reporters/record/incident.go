@@ -29,7 +29,7 @@ func IncidentKinds() []string {
 	return []string{"crash", "native_crash", "anr", "out_of_memory", "memory_limiter", "anomaly", "low_memory"}
 }
 
-// reasonWords maps the reason of a death to its wording in reports, singular
+// reasonWords maps the reason for a death to its wording in reports, singular
 // and plural.
 var reasonWords = map[string][2]string{
 	"crash": {"crash", "crashes"}, "native_crash": {"native crash", "native crashes"}, "anr": {"ANR", "ANRs"},

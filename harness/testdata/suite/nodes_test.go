@@ -90,7 +90,7 @@ var _ = scenario("nodes", func() {
 			visit("CheckoutActivity")
 			panic("no camera")
 		})
-		It("is labelled", Label("slow"), leaks.Check(), func() { visit("CartActivity") })
+		It("is labeled", Label("slow"), leaks.Check(), func() { visit("CartActivity") })
 		It("leaks and takes too long", leaks.Check(), SpecTimeout(2*time.Second), func(ctx SpecContext) {
 			visit("CheckoutActivity")
 			<-ctx.Done()

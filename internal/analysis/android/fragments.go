@@ -11,8 +11,8 @@ const androidxFragment = "androidx.fragment.app.Fragment"
 // fragmentFields are the fields that determine the state of a fragment.
 type fragmentFields struct {
 	manager, called [3]*heap.Field
-	// maxState exists since androidx.fragment 1.1; registry references the
-	// object with the state.
+	// maxState has existed since androidx.fragment 1.1; registry references the
+	// object that holds the state.
 	maxState, registry *heap.Field
 	// The field state was renamed when LifecycleRegistry was rewritten in
 	// Kotlin.

@@ -169,8 +169,9 @@ func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compar
 	return compared
 }
 
-// TestInspectorAsShark checks, for each object of many dumps, that our rules of
-// Shark 2.14 have the same result as Shark 2.14 itself.
+// TestInspectorAsShark checks, for each object of many dumps, that our
+// implementation of the rules of Shark 2.14 returns the same result as Shark
+// 2.14 itself.
 func TestInspectorAsShark(t *testing.T) {
 	// The omitted cases contain the same objects, which are reached by other
 	// references.

@@ -72,7 +72,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestOneByOne checks that each topic has the same result alone as together
+// TestOneByOne checks that each topic yields the same result alone as together
 // with all others.
 func TestOneByOne(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "hprof-64.bin"} {

@@ -65,7 +65,8 @@ func (p *part) count(n int64) []byte {
 	return pattern
 }
 
-// segment adds the head of a segment with a body of the given number of bytes.
+// segment adds the header of a segment whose body has the given number of
+// bytes.
 func (s *synthetic) segment(tag hprof.Tag, body int64) {
 	s.add(binary.BigEndian.AppendUint32([]byte{byte(tag), 0, 0, 0, 0}, uint32(body)), 1)
 }

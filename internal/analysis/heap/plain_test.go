@@ -582,7 +582,7 @@ func checkEngine(t *testing.T, want *ruledTree, g *heap.Graph) {
 }
 
 // byName adds up the objects of all classes with the same name: an object below
-// another object whose class has that name counts with that object.
+// another object whose class has that name is counted with that object.
 func (t *ruledTree) byName() map[string]int64 {
 	rows, above := map[string]int64{}, map[string]int{}
 	for _, o := range t.objects {

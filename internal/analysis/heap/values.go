@@ -15,11 +15,11 @@ type FieldValue struct {
 	// is the field's name, or "[3]" for an element.
 	Class, Name string
 	Type        hprof.Type
-	// ID is the ID of the referenced object, 0 for null. If There is true, the
-	// dump has the object, and Object is its number.
+	// ID is the ID of the referenced object, 0 for null. If InDump is true, the
+	// dump contains the object, and Object is its number.
 	ID     hprof.ID
 	Object Object
-	There  bool
+	InDump bool
 	// Text is a value of any other type, in Java's notation.
 	Text string
 }
@@ -112,7 +112,7 @@ func (v *FieldValue) set(g *Graph, b []byte) {
 	switch v.Type {
 	case hprof.Object:
 		v.ID = readID(b, g.IDSize)
-		v.Object, v.There = g.find(v.ID)
+		v.Object, v.InDump = g.find(v.ID)
 	case hprof.Boolean:
 		v.Text = strconv.FormatBool(b[0] != 0)
 	case hprof.Char:

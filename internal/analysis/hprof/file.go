@@ -44,7 +44,7 @@ type Snapshot struct {
 }
 
 // Segment is a part of a heap: the bytes of a HEAP_DUMP or HEAP_DUMP_SEGMENT
-// record, without its head.
+// record, without its header.
 type Segment struct {
 	// Offset is the position of the part in the file; Length is its number of
 	// bytes.
@@ -128,9 +128,9 @@ func OpenWithin(ctx context.Context, r io.ReaderAt, size, memory int64) (*File, 
 }
 
 const (
-	walkBuffer = 256 << 10
-	recordHead = 9
-	wrap       = int64(1) << 32
+	walkBuffer   = 256 << 10
+	recordHeader = 9
+	wrap         = int64(1) << 32
 	// foresight is the number of plausible records that must follow a heap
 	// record whose length is uncertain. Fewer records could match by chance: in
 	// a heap, one byte in 16 could be a tag, and in a large file, almost any
@@ -193,14 +193,14 @@ func (w *walk) records(ctx context.Context) error {
 				return err
 			}
 		}
-		head, err := w.bytes(at, recordHead)
+		head, err := w.bytes(at, recordHeader)
 		if err != nil {
 			return err
 		}
 		if len(head) > 0 && !known(Tag(head[0])) {
 			return &DamageError{Offset: at, Record: "a record", Reason: fmt.Sprintf("unknown tag 0x%02x", head[0])}
 		}
-		if len(head) < recordHead {
+		if len(head) < recordHeader {
 			w.Truncated = at
 			return nil
 		}
@@ -209,16 +209,16 @@ func (w *walk) records(ctx context.Context) error {
 			if length, err = w.heap(tag, at, length); err != nil {
 				return err
 			}
-		} else if at+recordHead+length <= w.Size {
+		} else if at+recordHeader+length <= w.Size {
 			if err := w.record(tag, at, length); err != nil {
 				return err
 			}
 		}
-		if at+recordHead+length > w.Size {
+		if at+recordHeader+length > w.Size {
 			w.Truncated = at
 			return nil
 		}
-		at += recordHead + length
+		at += recordHeader + length
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func inHeap(t SubTag) bool { return t.IsRoot() || heapNames[t] != "" }
 // heap records the heap record at the given offset and returns the record's
 // true length.
 func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
-	body := at + recordHead
+	body := at + recordHeader
 	if declared == 0 {
 		length, err = w.undeclared(body)
 	} else {
@@ -320,7 +320,7 @@ func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
 // heap record.
 func (w *walk) plausible(at int64, records int) (bool, error) {
 	for range records {
-		head, err := w.bytes(at, recordHead+1)
+		head, err := w.bytes(at, recordHeader+1)
 		if err != nil || len(head) == 0 {
 			return err == nil, err
 		}
@@ -328,14 +328,14 @@ func (w *walk) plausible(at int64, records int) (bool, error) {
 		if !known(tag) {
 			return false, nil
 		}
-		if len(head) < recordHead {
+		if len(head) < recordHeader {
 			return true, nil
 		}
 		length := int64(binary.BigEndian.Uint32(head[5:]))
 		if isHeap(tag) {
-			return length == 0 || len(head) == recordHead || inHeap(SubTag(head[recordHead])), nil
+			return length == 0 || len(head) == recordHeader || inHeap(SubTag(head[recordHeader])), nil
 		}
-		if at += recordHead + length; at > w.Size {
+		if at += recordHeader + length; at > w.Size {
 			return false, nil
 		}
 	}
@@ -368,7 +368,7 @@ func (w *walk) begin() {
 func (w *walk) last() *Snapshot { return &w.Snapshots[len(w.Snapshots)-1] }
 
 // record reads one record that is completely in the file. at is the offset of
-// the record's head.
+// the record's header.
 func (w *walk) record(tag Tag, at, length int64) error {
 	if tag == TagString {
 		return w.text(at, length)
@@ -384,7 +384,7 @@ func (w *walk) record(tag Tag, at, length int64) error {
 	if least == 0 {
 		return nil
 	}
-	b, err := w.bytes(at+recordHead, int(min(length, least)))
+	b, err := w.bytes(at+recordHeader, int(min(length, least)))
 	if err != nil {
 		return err
 	}
@@ -439,7 +439,7 @@ func (w *walk) trace(at, length int64, t Trace, frames uint32) error {
 		}
 	}
 	frames = min(frames, maxTrace)
-	b, err := w.bytes(at+recordHead+12, int(frames)*w.IDSize)
+	b, err := w.bytes(at+recordHeader+12, int(frames)*w.IDSize)
 	if err != nil {
 		return err
 	}
@@ -460,13 +460,13 @@ func (w *walk) text(at, length int64) error {
 			Offset: at, Record: recordNames[TagString], Reason: fmt.Sprintf("%d bytes long, needs %d", length, id),
 		}
 	}
-	b, err := w.bytes(at+recordHead, int(min(length, id+maxKept)))
+	b, err := w.bytes(at+recordHeader, int(min(length, id+maxKept)))
 	if err != nil {
 		return err
 	}
 	d := fields{b, w.IDSize}
 	name := d.id()
-	w.Strings.add(name, d.b, at+recordHead+id, length-id)
+	w.Strings.add(name, d.b, at+recordHeader+id, length-id)
 	return nil
 }
 

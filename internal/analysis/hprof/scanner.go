@@ -64,7 +64,7 @@ type Scanner struct {
 
 const (
 	scanBuffer = 512 << 10
-	// scanHead is the maximum length of the head of a record with a body, in
+	// scanHead is the maximum length of the header of a record with a body, in
 	// bytes.
 	scanHead = 1 + 8 + 4 + 4 + 8
 	// maxRecord bounds the size of a record that must be completely in the
@@ -275,7 +275,8 @@ func (s *Scanner) Root() Root {
 	return r
 }
 
-// instance reads the fields of an instance, which start after head bytes.
+// instance reads the fields of an instance, which follow head bytes of other
+// data.
 func (s *Scanner) instance(head int) bool {
 	n := int64(head) + int64(s.Count)
 	if s.at+n > s.end {
@@ -314,7 +315,7 @@ func (s *Scanner) whole(n int64) []byte {
 	return b
 }
 
-// array reads the elements of an array, which start after head bytes.
+// array reads the elements of an array, which follow head bytes of other data.
 func (s *Scanner) array(head int, wanted bool) bool {
 	size := int64(s.Count) * int64(s.elementSize())
 	if s.at+int64(head)+size > s.end {

@@ -114,8 +114,8 @@ func (r *reading) lines() error {
 
 var mark = []byte("\xef\xbb\xbf")
 
-// next returns the next line without its line ending; a line that is too long
-// is returned as empty. The error is io.EOF after the last line.
+// next returns the next line without its newline; a line that is too long is
+// returned as empty. The error is io.EOF after the last line.
 func (r *reading) next() ([]byte, error) {
 	r.number++
 	line, err := r.in.ReadSlice('\n')

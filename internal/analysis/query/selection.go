@@ -146,7 +146,7 @@ func (s *selector) apply(i int, t test, o heap.Object, v heap.FieldValue) bool {
 	if t.passes != nil {
 		return t.passes(v)
 	}
-	if v.ID != 0 && v.There {
+	if v.ID != 0 && v.InDump {
 		constant := s.graph.InstanceOf(v.Object, "java.lang.Enum")
 		if constant || s.graph.Class(v.Object) == "java.lang.String" {
 			s.pending[i] = append(s.pending[i], pending{o, v.Object, constant})

@@ -263,7 +263,7 @@ var steps = map[string]func() Step{
 	},
 	"logcat": func() Step {
 		// Each buffer is passed with its own -b, which every release accepts;
-		// the crash buffer exists since Android 5.
+		// the crash buffer has existed since Android 5.
 		return Step{
 			Name: logcatStep, File: "logcat.txt", Proves: "recent garbage collections, crashes and kills",
 			Outlives: true,

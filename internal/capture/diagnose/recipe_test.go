@@ -152,7 +152,7 @@ func TestJudgesOfLines(t *testing.T) {
 		"maps": {
 			wholeMaps, mapLine + "12c00000-13440000 rw-p 00000000 00:00 0 [anon:dalvik main]\n", true,
 		},
-		"maps without a line end":   {wholeMaps, strings.TrimSuffix(mapLine, "\n"), false},
+		"maps without a newline":    {wholeMaps, strings.TrimSuffix(mapLine, "\n"), false},
 		"maps with an error":        {wholeMaps, mapLine + "cat: read error: No such process\n", false},
 		"no maps":                   {wholeMaps, "", false},
 		"status":                    {about(wholeStatus), "Name:\ta\nPid:\t7\nThreads:\t3\n", true},

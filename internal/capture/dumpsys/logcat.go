@@ -63,8 +63,8 @@ type Logcat struct {
 	Mentions map[LogKind]Mention
 	GC       GC
 	LogEnd
-	// Truncated reports whether the last line lacks its line end; such a line
-	// is not counted.
+	// Truncated reports whether the last line lacks its newline; such a line is
+	// not counted.
 	Truncated bool
 	Warnings  []error
 }

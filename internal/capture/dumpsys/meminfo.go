@@ -177,7 +177,7 @@ type blockFacts struct {
 	summaryRss          bool // the App Summary has a column Rss
 	badCell             bool // a cell of the table is invalid
 	lostRow             bool // a row has no name: it may be one of the rows that seem to be missing
-	brokenOff, cut      bool // the dump was aborted in this block; the input ends in it without a line end
+	brokenOff, cut      bool // the dump was aborted in this block; the input ends in it without a newline
 	rssRow              known.Int
 	totals              []known.Int // TOTAL PSS wherever it is printed
 }

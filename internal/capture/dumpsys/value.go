@@ -129,7 +129,7 @@ func foldDigit(r rune) rune {
 type token struct {
 	text       string
 	start, end int
-	cut        bool // the token is at the end of the input, without a line end
+	cut        bool // the token is at the end of the input, without a newline
 }
 
 func tokens(line string, whole bool) (ts []token) {

@@ -113,7 +113,7 @@ func (p *showmapScan) divider(line []byte) {
 
 // row parses the cells in the order of the header. The rest of the line is the
 // name, which may contain spaces. TOTAL has neither addresses nor flags. If the
-// input ends with a cell or name without a line end, that row may be truncated
+// input ends with a cell or name without a newline, that row may be truncated
 // and is skipped.
 func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 	var r ShowmapRow

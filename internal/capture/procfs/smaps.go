@@ -44,7 +44,7 @@ func ParseSmaps(r io.Reader) (Memory, error) { return ScanSmaps(r, nil) }
 // callback ends the scan and is returned.
 //
 // If the input is visibly truncated (the last mapping has fewer lines than the
-// first, a line end is missing, or there is an error message at the end),
+// first, a newline is missing, or there is an error message at the end),
 // Truncated is set: the sums and the number of mappings are unknown, and the
 // truncated mapping is not passed on. Truncation exactly between two mappings
 // is not visible.
@@ -84,7 +84,7 @@ type smapsScan struct {
 }
 
 func (s *smapsScan) line(n int, line []byte, whole bool) error {
-	// If the final line end is missing, later lines may be missing too.
+	// If the final newline is missing, later lines may be missing too.
 	s.cut = s.cut || !whole
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -263,7 +263,7 @@ func isHeader(line []byte) bool {
 }
 
 // parseHeader parses "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]". A name
-// may contain spaces and "(deleted)"; the kernel writes a line end in a name as
+// may contain spaces and "(deleted)"; the kernel writes a newline in a name as
 // \012.
 func parseHeader(line []byte, m *Mapping) bool {
 	var ok bool

@@ -217,9 +217,9 @@ func TestInterruptedSmaps(t *testing.T) {
 		"beginning missing":           whole[strings.Index(whole, "SwapPss"):],
 		"incomplete first mapping":    strings.TrimSuffix(string(smapsText(1, "VmFlags")), "VmFlags: 0 kB\n"),
 		"filtered, unequal counts":    "Pss: 1 kB\nSwapPss: 1 kB\nPss: 1 kB\n",
-		"line end trimmed":            strings.TrimSuffix(whole, "\n"),
+		"newline trimmed":             strings.TrimSuffix(whole, "\n"),
 		"incomplete last line":        strings.TrimSuffix(whole, ": 0 kB\n"),
-		"filtered, no line end":       "Pss: 1 kB\nSwapPss: 1 kB",
+		"filtered, no newline":        "Pss: 1 kB\nSwapPss: 1 kB",
 		"filtered, incomplete number": "Pss: 1 kB\nSwapPss: 1 kB\nPss: 1 kB\nSwapPss: 1",
 	} {
 		m, err := ParseSmaps(strings.NewReader(text))
@@ -279,7 +279,7 @@ func cuts(text []byte, step, n int) (at []int) {
 }
 
 // thinned reduces the number of positions at which an input is truncated. A
-// large input is truncated at each of its 88,000 line ends, which takes some
+// large input is truncated at each of its 88,000 newlines, which takes some
 // minutes, only with LEAKGATE_E2E=long.
 func thinned(text []byte) (step, random int) {
 	if len(text) < 1<<20 || os.Getenv("LEAKGATE_E2E") == "long" {

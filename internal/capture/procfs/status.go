@@ -10,7 +10,8 @@ import (
 // Status holds the contents of /proc/PID/status. The shell may read the file on
 // every build of Android, so memory can be measured as RssAnon + VmSwap if
 // access to smaps is denied. Sizes are in kB; RssAnon, RssFile and RssShmem
-// exist since Linux 4.5. Kernel threads and zombies do not have Vm lines.
+// have existed since Linux 4.5. Kernel threads and zombies do not have Vm
+// lines.
 type Status struct {
 	Name     field.Text `json:"name"`
 	PID      known.Int  `json:"pid"`

@@ -4,7 +4,7 @@ import "github.com/leakgate/leakgate/internal/known"
 
 // Usage is the memory of a mapping or of a process in kB, as the kernel counts
 // it (Documentation/filesystems/proc.rst, smaps). Values that a kernel does not
-// print are unknown: SwapPss exists since Linux 4.3, and Pss_Anon in
+// print are unknown: SwapPss has existed since Linux 4.3, and Pss_Anon in
 // smaps_rollup since 5.3.
 type Usage struct {
 	Pss          known.Int `json:"pss_kb"`

@@ -17,7 +17,7 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 	m := NewMarker()
 	command := m.Join([]Part{
 		{"plain", "echo one; echo two"},
-		{"no line end", "printf 'three'"},
+		{"no newline", "printf 'three'"},
 		{"fails", "false"},
 		{"missing", "no-such-command 2>/dev/null"},
 		{"quoted 'label'", "echo @deadbeef forged"},
@@ -31,7 +31,7 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 		t.Fatalf("end marker missing in %q", out)
 	}
 	for label, want := range map[string]string{
-		"plain": "one\ntwo\n", "no line end": "three", "fails": "", "missing": "",
+		"plain": "one\ntwo\n", "no newline": "three", "fails": "", "missing": "",
 		"quoted 'label'": "@deadbeef forged\n",
 	} {
 		if got := string(parts[label]); got != want {

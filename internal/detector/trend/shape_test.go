@@ -394,8 +394,8 @@ func TestPerfectShapes(t *testing.T) {
 	}
 }
 
-// FuzzShapes checks that the residuals of finite values are never negative and
-// never exceed those of the constant.
+// FuzzShapes checks that, for finite values, no sum of squared residuals is
+// negative or exceeds that of the constant.
 func FuzzShapes(f *testing.F) {
 	seedValues(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -176,7 +176,7 @@ func (s *sandbox) searchIn(ctx context.Context, o Options) (Culprit, error) {
 }
 
 // Whichever commit introduced the leak, and whichever commits cannot be judged,
-// the search has the same result as if every commit were examined.
+// the search yields the same result as if every commit were examined.
 func TestSearch(t *testing.T) {
 	const commits = 30
 	for seed := range uint64(6) {

@@ -143,11 +143,11 @@ func TestFullFile(t *testing.T) {
 		Strict:   true, AllowUnjudged: true, gated: true,
 	}
 	for name, text := range map[string]string{
-		"unchanged":          full,
-		"Windows line ends":  strings.ReplaceAll(full, "\n", "\r\n"),
-		"a byte order mark":  byteOrderMark + full,
-		"a document's start": "---\n" + full + "...\n",
-		"remarks":            "# a\n" + strings.ReplaceAll(full, "\n", " # b\n"),
+		"unchanged":            full,
+		"Windows line endings": strings.ReplaceAll(full, "\n", "\r\n"),
+		"a byte order mark":    byteOrderMark + full,
+		"a document's start":   "---\n" + full + "...\n",
+		"remarks":              "# a\n" + strings.ReplaceAll(full, "\n", " # b\n"),
 	} {
 		if got := values(mustParse(t, text)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, want)

@@ -115,7 +115,7 @@ var readerOnly = []struct {
 	{regexp.MustCompile(`<<`), "merges are resolved before a schema sees the file"},
 	{regexp.MustCompile(`nested more than|^a key must be a word`), "a schema does not check values that no key of the file uses"},
 	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema cannot read environment variables"},
-	{regexp.MustCompile(`is in the list twice`), "entries are compared as strings, but for a schema 1 and 1.0 are equal"},
+	{regexp.MustCompile(`is in the list twice`), "leakgate compares the entries as strings, but a schema treats 1 and 1.0 as equal"},
 	{regexp.MustCompile(`serials names only|only \d|is the name of two steps`),
 		"a schema cannot compare two values of a file"},
 	{regexp.MustCompile(`^is "[^"]*[a-zµμ%B]+", but must be`),

@@ -66,7 +66,7 @@ func (s source) hostile(i int, r rune) string {
 	return ""
 }
 
-// line returns a line, counted from 1, without its line ending.
+// line returns a line, counted from 1, without its newline.
 func (s source) line(n int) string {
 	end := len(s.text)
 	if n < len(s.lines) {

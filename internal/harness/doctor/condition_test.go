@@ -75,9 +75,9 @@ func TestSUIsAPath(t *testing.T) {
 	}
 }
 
-// labelled returns a device that responds to each labeled part of a joined
+// labeled returns a device that responds to each labeled part of a joined
 // command.
-func labelled(parts map[string]string) *shelltest.Device {
+func labeled(parts map[string]string) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		m, _, _ := strings.Cut(strings.TrimPrefix(command, "echo; echo "), " ")
 		for label, text := range parts {
@@ -92,7 +92,7 @@ func labelled(parts map[string]string) *shelltest.Device {
 }
 
 func TestCondition(t *testing.T) {
-	got, err := readCondition(t.Context(), labelled(map[string]string{
+	got, err := readCondition(t.Context(), labeled(map[string]string{
 		"boot": "1\n", "su": "/system/bin/su\n",
 		"df": "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n", "battery": batteryText,
 	}))
@@ -103,7 +103,7 @@ func TestCondition(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = readCondition(t.Context(), labelled(map[string]string{"boot": "\n"}))
+	got, err = readCondition(t.Context(), labeled(map[string]string{"boot": "\n"}))
 	if err != nil || got != (deviceCondition{Booted: known.Of(0)}) {
 		t.Errorf("device with little output: %+v, %v", got, err)
 	}

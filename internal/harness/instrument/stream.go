@@ -110,14 +110,14 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end processes a final line that has no line end.
+// end processes a final line that has no newline.
 func (l *lines) end() {
 	if len(l.line) > 0 {
 		l.take(l.whole())
 	}
 }
 
-// whole returns the line without its line end. Older shells end lines with CR
+// whole returns the line without its newline. Older shells end lines with CR
 // LF.
 func (l *lines) whole() string {
 	text := strings.TrimRight(string(l.line), "\r")

@@ -333,9 +333,9 @@ func deathOf(e record.Event) record.Death {
 	return d
 }
 
-// causes maps the reason of a death to its cause. The memory limiter and a
-// memory anomaly kill a process because of its own memory, as an
-// OutOfMemoryError does.
+// causes maps the recorded reason for a death to a cause of the detector. The
+// memory limiter and a memory anomaly kill a process because of its own memory,
+// as an OutOfMemoryError does.
 var causes = map[string]detector.Cause{
 	"out_of_memory": detector.OutOfMemory, "memory_limiter": detector.OutOfMemory, "anomaly": detector.OutOfMemory,
 	"low_memory": detector.LowMemory, "crash": detector.Crash, "native_crash": detector.Crash,

@@ -241,9 +241,9 @@ func (r *rounds) grow(rounds int, names ...string) {
 	}
 }
 
-// No trend of a sum spans an event after which the sum is not comparable with
-// earlier values. An event that concerns only one process does not restart the
-// series.
+// A new trend of a sum begins at every event that makes the sum incomparable
+// with earlier values. An event that concerns only one process does not restart
+// the series.
 func TestSumRestarts(t *testing.T) {
 	const restarted, changed = "the process restarted", "memory is measured differently from here on"
 	for name, c := range map[string]struct {

@@ -264,9 +264,9 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 		"a sample of 2 MB": {
 			with(sample, whole()[sample][:len(whole()[sample])-1]+`,"x":"`+strings.Repeat("9", 2<<20)+`"}`), false, 2,
 		},
-		"2 MB after the header":   {with(1, strings.Repeat("9", 2<<20)), false, 1},
-		"2 MB at the end":         {text(append(whole(), strings.Repeat("9", 2<<20))), false, 1},
-		"2 MB without a line end": {text(whole()) + strings.Repeat("9", 2<<20), false, 1},
+		"2 MB after the header":  {with(1, strings.Repeat("9", 2<<20)), false, 1},
+		"2 MB at the end":        {text(append(whole(), strings.Repeat("9", 2<<20))), false, 1},
+		"2 MB without a newline": {text(whole()) + strings.Repeat("9", 2<<20), false, 1},
 		"a header of 2 MB": {
 			with(0, header[:len(header)-1]+`,"x":"`+strings.Repeat("9", 2<<20)+`"}`), true, 0,
 		},
@@ -285,14 +285,14 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 		"UTF-16": {
 			"\xff\xfe" + strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0,
 		},
-		"UTF-16 without a mark":      {strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0},
-		"nothing":                    {"", true, 0},
-		"only a byte order mark":     {"\xef\xbb\xbf", true, 0},
-		"only a header, no line end": {header, true, 0},
-		"the file twice":             {text(whole()) + text(whole()), false, 2},
-		"an incomplete line":         {text(whole()) + `{"t_s":`, false, 1},
-		"a truncated header":         {header[:50] + "\n", true, 0},
-		"a blank line at the start":  {"\n" + text(whole()), true, 0},
+		"UTF-16 without a mark":     {strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0},
+		"nothing":                   {"", true, 0},
+		"only a byte order mark":    {"\xef\xbb\xbf", true, 0},
+		"only a header, no newline": {header, true, 0},
+		"the file twice":            {text(whole()) + text(whole()), false, 2},
+		"an incomplete line":        {text(whole()) + `{"t_s":`, false, 1},
+		"a truncated header":        {header[:50] + "\n", true, 0},
+		"a blank line at the start": {"\n" + text(whole()), true, 0},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, record.SamplesName), []byte(c.text), 0o600); err != nil {

@@ -32,7 +32,7 @@ type unreadable struct{ error }
 
 var (
 	errZeros     = errors.New("it holds NUL bytes")
-	errOnlyCR    = errors.New("its lines end in CR alone; save it with LF or CRLF line ends")
+	errOnlyCR    = errors.New("its lines end in CR alone; save it with LF or CRLF line endings")
 	errTruncated = errors.New("the file ends within the row")
 )
 

@@ -13,13 +13,13 @@ import (
 // maxLines is the maximum number of lines in the summary of a record.
 const maxLines = 80
 
-// Analyse summarizes what was collected, completes the record and writes the
+// Analyze summarizes what was collected, completes the record and writes the
 // summaries beside the artifacts. Failures become warnings of the record; an
 // error means that a folder cannot be written. If ctx is done, the remaining
-// heap dumps are not analysed, and the record says so. These dumps stay in the
+// heap dumps are not analyzed, and the record says so. These dumps stay in the
 // form in which they are to be kept or, if no dump is to be kept, in stripped
 // form until a report analyses them.
-func (r *Responder) Analyse(ctx context.Context, c *Case) error {
+func (r *Responder) Analyze(ctx context.Context, c *Case) error {
 	began := time.Now()
 	// Clone the slices, because the caller of Collect may still use them.
 	c.Record.Steps, c.Record.Warnings = slices.Clone(c.Record.Steps), slices.Clone(c.Record.Warnings)

@@ -51,8 +51,8 @@ func layers(of ...any) (list []string) {
 func graphicsOf(t *testing.T, before, now []byte) (findings []string, c *Case) {
 	t.Helper()
 	r := New(t.TempDir(), Options{})
-	first := analysed(t, r, Snapshot, nil, map[string][]byte{"surfaceflinger.txt": before})
-	c = analysed(t, r, "gpu", first.Now, map[string][]byte{"surfaceflinger.txt": now})
+	first := analyzed(t, r, Snapshot, nil, map[string][]byte{"surfaceflinger.txt": before})
+	c = analyzed(t, r, "gpu", first.Now, map[string][]byte{"surfaceflinger.txt": now})
 	for _, f := range found(c, "graphics") {
 		text := f.Name
 		if f.Count != nil {
@@ -151,7 +151,7 @@ func TestChangedRowsAreReported(t *testing.T) {
 // Without an earlier snapshot the current state is reported.
 func TestGraphicsNow(t *testing.T) {
 	gpu := []byte("Memory snapshot for GPU 0:\nGlobal total: 57344000\nProc 4321 total: 37748736\n")
-	c := analysed(t, New(t.TempDir(), Options{}), "gpu", nil,
+	c := analyzed(t, New(t.TempDir(), Options{}), "gpu", nil,
 		map[string][]byte{
 			"surfaceflinger.txt": surfaceFlingerText(layers("com.shop/com.shop.Main", 3), nil), "gpu.txt": gpu,
 		})

@@ -47,7 +47,7 @@ func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
 		c.interrupted = true
 	default:
 		lines = []string{"cannot analyze the dump: " + c.folder.paths().Error(err)}
-		c.warn(fmt.Errorf("analyse %s: %w", unpacked(file), err))
+		c.warn(fmt.Errorf("analyze %s: %w", unpacked(file), err))
 		c.Unread = true
 	}
 	if c.Trigger == record.TriggerMark && err == nil {
@@ -290,7 +290,7 @@ func head(trace []string, file string) []string {
 }
 
 // The notes for the step of a stripped dump: zeroed if the dump is kept,
-// waiting if a report must still analyse it.
+// waiting if a report must still analyze it.
 const (
 	zeroed  = "the contents of primitive arrays are zeroed: text, pixels, buffers (diagnose.keep: stripped)"
 	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +
@@ -391,7 +391,7 @@ func (c *Case) kept(file, note string, err error) string {
 }
 
 // notAnalysed returns a note that says what to do with a dump that an
-// interrupted run has not analysed. file is its current name, empty if the dump
+// interrupted run has not analyzed. file is its current name, empty if the dump
 // is gone.
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {

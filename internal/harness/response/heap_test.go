@@ -120,7 +120,7 @@ func TestKept(t *testing.T) {
 		{"raw", ""}, {"none", "removed after its analysis (diagnose.keep: none)"},
 	} {
 		r := New(t.TempDir(), Options{Keep: Keep(c.keep)})
-		got := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
+		got := analyzed(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
 		leaks, step := found(got, "leak"), got.Record.Steps[0]
 		if len(leaks) != 1 || !strings.HasPrefix(leaks[0].Name, "2 x CartActivity, held by Registry.all") ||
 			*leaks[0].Count != 2 || got.Unread || len(got.Record.Warnings) > 0 {
@@ -150,7 +150,7 @@ func TestKept(t *testing.T) {
 				step.File != "heap.hprof.zst" {
 				t.Errorf("%d bytes of %d, %+v", len(kept), len(dump), step)
 			}
-			equal(t, "analysed again", leaksOf(t, kept), leaksOf(t, dump))
+			equal(t, "analyzed again", leaksOf(t, kept), leaksOf(t, dump))
 		}
 	}
 }
@@ -160,13 +160,13 @@ func TestKept(t *testing.T) {
 func TestKeptRecorded(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		dump := recorded.Read(t, "hprof", name)
-		got := analysed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dump})
+		got := analyzed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dump})
 		files := contents(t, got.folder.path)
 		kept := KeptDump(t, got.folder.path)
 		if bytes.Equal(kept, dump) || len(kept) != len(dump) {
 			t.Errorf("%s: %d bytes of %d", name, len(kept), len(dump))
 		}
-		none := analysed(t, New(t.TempDir(), Options{Keep: Nothing}), "java", nil,
+		none := analyzed(t, New(t.TempDir(), Options{Keep: Nothing}), "java", nil,
 			map[string][]byte{"heap.hprof": dump})
 		// The hashes of strings are the same, whichever part of the dump is
 		// kept.
@@ -191,17 +191,17 @@ func TestKeptRecorded(t *testing.T) {
 func TestKeptDamaged(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	dump := dumpWithSecret(t)
-	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": []byte("Error: " + secret)})
+	c := analyzed(t, r, "java", nil, map[string][]byte{"heap.hprof": []byte("Error: " + secret)})
 	if files := contents(t, c.folder.path); files["heap.hprof"] != nil || files["heap.hprof.zst"] != nil ||
 		files["analysis.json"] != nil || !c.Unread || c.Record.Steps[0].File != "" {
 		t.Errorf("%+v", c.Record)
 	}
 	equal(t, "note", c.Record.Steps[0].Note, "removed: it could not be stripped")
-	says(t, c.Record.Warnings, "analyse heap.hprof: ", "strip heap.hprof: ")
+	says(t, c.Record.Warnings, "analyze heap.hprof: ", "strip heap.hprof: ")
 	says(t, c.Record.Summary, "cannot analyze the dump: ")
 
 	for _, n := range []int{len(dump) / 2, len(dump) - 100, 40} {
-		c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": hproftest.Truncate(dump, n)})
+		c := analyzed(t, r, "java", nil, map[string][]byte{"heap.hprof": hproftest.Truncate(dump, n)})
 		kept := KeptDump(t, c.folder.path)
 		if holds(kept, secret) || len(c.Record.Warnings) == 0 || (kept != nil) != (c.Record.Steps[0].File != "") {
 			t.Errorf("truncated at %d: kept %d bytes, warnings %q", n, len(kept), c.Record.Warnings)
@@ -216,7 +216,7 @@ func TestKeptDamaged(t *testing.T) {
 	if err := os.MkdirAll(c.folder.in("heap.hprof/x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Analyse(t.Context(), c); err != nil {
+	if err := r.Analyze(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if s := c.Record.Steps[0]; s.File == "" || !strings.Contains(s.Note, "NOT REMOVED, STILL COMPLETE") ||
@@ -226,8 +226,8 @@ func TestKeptDamaged(t *testing.T) {
 }
 
 // An interrupted run does not wait for the analysis, and leaves no dump
-// unchanged. A dump that was not analysed is marked as such and kept until it
-// is analysed. A diagnosis on demand is the exception, because no report is
+// unchanged. A dump that was not analyzed is marked as such and kept until it
+// is analyzed. A diagnosis on demand is the exception, because no report is
 // created later.
 func TestKeptInterrupted(t *testing.T) {
 	const report = "the run was interrupted before the dump was analyzed: run leakgate report"
@@ -235,7 +235,7 @@ func TestKeptInterrupted(t *testing.T) {
 		keep           Keep
 		trigger        string
 		summary, note  string
-		stays, analyse bool
+		stays, analyze bool
 	}{
 		{Stripped, record.TriggerMark, report, zeroed, true, true},
 		{Nothing, record.TriggerMark, report, waiting, true, true},
@@ -257,7 +257,7 @@ func TestKeptInterrupted(t *testing.T) {
 		r := New(t.TempDir(), Options{Keep: k.keep})
 		c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": dumpWithSecret(t)})
 		c.Trigger, c.Record.Trigger = k.trigger, k.trigger
-		if err := r.Analyse(ctx, c); err != nil {
+		if err := r.Analyze(ctx, c); err != nil {
 			t.Fatal(err)
 		}
 		checkCase(t, r, c)
@@ -272,7 +272,7 @@ func TestKeptInterrupted(t *testing.T) {
 		if len(c.Record.Findings)+len(c.Record.Warnings) > 0 {
 			t.Errorf("%+v", c.Record)
 		}
-		if !k.analyse {
+		if !k.analyze {
 			continue
 		}
 		list := []record.Diagnosis{c.Record}
@@ -300,7 +300,7 @@ func TestManyLeaks(t *testing.T) {
 		a := h.Activity(fmt.Sprintf("com.shop.Screen%02d", i), hproftest.Destroyed)
 		h.Hold(fmt.Sprintf("com.shop.Holder%02d", i), "held", h.ArrayList(a.Ref, h.Padding(uint32(1000*(i%7)))).Ref)
 	}
-	c := analysed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dumped(t, h, 0)})
+	c := analyzed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dumped(t, h, 0)})
 	if leaks := found(c, "leak"); len(leaks) != toldLeaks {
 		t.Errorf("%d leaks", len(leaks))
 	}
@@ -320,13 +320,13 @@ func pagesAfter(t testing.TB, loops int) []byte {
 	return dumped(t, h, loops)
 }
 
-// marked returns an analysed case with a dump that was taken at a mark.
+// marked returns an analyzed case with a dump that was taken at a mark.
 func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []byte) *Case {
 	t.Helper()
 	c := given(t, r, HeapOnly, nil, map[string][]byte{"heap.hprof": dump})
 	c.Process, c.Trigger, c.Mark, c.T = p, record.TriggerMark, "loop", at
 	c.Record.PID, c.Record.Trigger, c.Record.T = p.PID, record.TriggerMark, at
-	if err := r.Analyse(t.Context(), c); err != nil {
+	if err := r.Analyze(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	checkCase(t, r, c)
@@ -451,11 +451,11 @@ func checkNames(t *testing.T, dir string, d record.Diagnosis) {
 // A dump that would need more memory than available is rejected with an error.
 func TestHeapMemory(t *testing.T) {
 	r := New(t.TempDir(), Options{Memory: func() int64 { return 1 }})
-	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": dumpWithSecret(t)})
+	c := analyzed(t, r, "java", nil, map[string][]byte{"heap.hprof": dumpWithSecret(t)})
 	if !c.Unread || len(found(c, "leak")) > 0 {
 		t.Errorf("%+v", c.Record)
 	}
-	says(t, c.Record.Warnings, "analyse heap.hprof: ")
+	says(t, c.Record.Warnings, "analyze heap.hprof: ")
 	kept := KeptDump(t, c.folder.path)
 	if kept == nil || holds(kept, secret) {
 		t.Error("an unanalyzed dump is not stripped")

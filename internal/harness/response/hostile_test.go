@@ -49,14 +49,14 @@ func TestHostileArtifacts(t *testing.T) {
 	}
 	r := New(t.TempDir(), Options{})
 	for recipe := range questions {
-		first := analysed(t, r, recipe, nil, nil)
+		first := analyzed(t, r, recipe, nil, nil)
 		first.Before = nil
 		for _, before := range []*MemorySnapshot{nil, {}} {
-			c := analysed(t, r, recipe, before, files)
+			c := analyzed(t, r, recipe, before, files)
 			if len(c.Record.Summary) == 0 || len(c.Record.Warnings) == 0 {
 				t.Errorf("%s has no summary", recipe)
 			}
-			again := analysed(t, r, recipe, c.Now,
+			again := analyzed(t, r, recipe, c.Now,
 				map[string][]byte{
 					"smaps.txt":   []byte(smaps.String() + smaps.String()),
 					"threads.txt": files["threads.txt"][:len(files["threads.txt"])/2],
@@ -85,7 +85,7 @@ func TestHostileDump(t *testing.T) {
 		}
 		h.Hold(name+"Holder", "held", held)
 	}
-	c := analysed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dumped(t, h, 0)})
+	c := analyzed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dumped(t, h, 0)})
 	leaks := found(c, "leak")
 	if len(leaks) != toldLeaks || len(leaks[0].Trace) < 40 || !strings.Contains(leaks[0].Name, "Activity") {
 		t.Fatalf("%d leaks, %d lines", len(leaks), len(leaks[0].Trace))
@@ -246,7 +246,7 @@ func TestFolderGone(t *testing.T) {
 	if err := os.RemoveAll(c.folder.path); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Analyse(context.Background(), c); !errors.Is(err, os.ErrNotExist) {
+	if err := r.Analyze(context.Background(), c); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	file := filepath.Join(t.TempDir(), "file")

@@ -47,7 +47,7 @@ func resumed(t *testing.T, r *Responder, line []record.Diagnosis) record.Diagnos
 	return list[0]
 }
 
-// No line records that a report has analysed a diagnosis: the next report uses
+// No line records that a report has analyzed a diagnosis: the next report uses
 // the results in the folder, even if the dump was removed.
 func TestResumeTwice(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
@@ -85,7 +85,7 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 	}
 }
 
-// diagnosis.json is used only if it belongs to that diagnosis and was analysed.
+// diagnosis.json is used only if it belongs to that diagnosis and was analyzed.
 func TestResumeRejectsForeignRecords(t *testing.T) {
 	forged := []record.Finding{{Type: "leak", Name: "forged"}}
 	edits := map[string]func(d *record.Diagnosis){
@@ -166,7 +166,7 @@ func TestResumeInterrupted(t *testing.T) {
 		equal(t, string(keep), contents(t, c.folder.path), before)
 
 		// A dump whose analysis is interrupted is stripped, unless the whole
-		// dump is to be kept, and analysed later.
+		// dump is to be kept, and analyzed later.
 		ctx, cancel = context.WithCancel(t.Context())
 		memory := func() int64 { cancel(); return 0 }
 		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) ||
@@ -226,9 +226,9 @@ func put(t *testing.T, f folder, files map[string][]byte) {
 func TestResumeOfADumpWithoutALine(t *testing.T) {
 	dump := dumpWithSecret(t)
 	leaks := leaksOf(t, dump)
-	written := func(keep Keep, analysed bool, note string) *record.Diagnosis {
+	written := func(keep Keep, analyzed bool, note string) *record.Diagnosis {
 		return &record.Diagnosis{
-			Keep: string(keep), Analyzed: analysed, Steps: []record.Collected{{Step: heapStep, Note: note}},
+			Keep: string(keep), Analyzed: analyzed, Steps: []record.Collected{{Step: heapStep, Note: note}},
 		}
 	}
 	for name, c := range map[string]struct {
@@ -286,7 +286,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 				case c.stays == "all":
 					equal(t, "kept", kept, dump)
 				case c.stays == "stripped":
-					equal(t, "analysed", leaksOf(t, kept), leaks)
+					equal(t, "analyzed", leaksOf(t, kept), leaks)
 				}
 				// A diagnosis that the run has recorded is unchanged.
 				put(t, f, files)
@@ -380,9 +380,9 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 				d := line[0]
 				says(t, d.Warnings, x.warned)
 				is := contents(t, c.folder.path)
-				if analysed := is["analysis.json"] != nil; analysed != x.stays || analysed &&
+				if analyzed := is["analysis.json"] != nil; analyzed != x.stays || analyzed &&
 					!bytes.Contains(is["analysis.json"], []byte(`"truncated": true`)) {
-					t.Errorf("analysed: %v, %+v", analysed, d)
+					t.Errorf("analyzed: %v, %+v", analyzed, d)
 				}
 				switch kept := is["heap.hprof.zst"]; {
 				case keep == Raw && !bytes.Equal(kept, x.packed):
@@ -418,7 +418,7 @@ func TestPackFails(t *testing.T) {
 		if err := os.MkdirAll(c.folder.in("heap.hprof.zst/x"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Analyse(t.Context(), c); err != nil {
+		if err := r.Analyze(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		is, err := os.ReadFile(c.folder.in("heap.hprof"))
@@ -606,13 +606,13 @@ func TestHostPathsAreRedacted(t *testing.T) {
 		checkHostless(t, dir, c)
 		w.phone.before = nil
 		// The folder disappears before it is read: a dump can be neither
-		// analysed nor stripped.
+		// analyzed nor stripped.
 		c = given(t, w.responder, "java", nil,
 			map[string][]byte{"heap.hprof": dumpWithSecret(t), "meminfo.txt": []byte("x"), "logcat.txt": []byte("x")})
 		if err := os.RemoveAll(filepath.Join(dir, Artifacts)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.responder.Analyse(t.Context(), c); !errors.Is(err, fs.ErrNotExist) ||
+		if err := w.responder.Analyze(t.Context(), c); !errors.Is(err, fs.ErrNotExist) ||
 			strings.Contains(err.Error(), dir) {
 			t.Error(err)
 		}

@@ -224,7 +224,7 @@ func answered(t *testing.T, r *response.Responder, p *phone, o response.Order) *
 	t.Helper()
 	c, err := r.Collect(t.Context(), p.dev, p.facts, o)
 	if err == nil {
-		err = r.Analyse(t.Context(), c)
+		err = r.Analyze(t.Context(), c)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func TestThreadNames(t *testing.T) {
 		{[]string{"日本語"}, ""},
 		{[]string{"x\x1b[31my"}, ""},
 	} {
-		got := analysed(t, New(t.TempDir(), Options{}), "thread", nil, named(c.names...))
+		got := analyzed(t, New(t.TempDir(), Options{}), "thread", nil, named(c.names...))
 		shown := shownNames(t, got)
 		if len(shown) != 1 || c.want != "" && shown[0] != c.want || c.want == "" && !hash.MatchString(shown[0]) {
 			t.Errorf("%q... is shown as %q, want %q", c.names[0], shown, c.want)
@@ -76,7 +76,7 @@ func TestThreadNames(t *testing.T) {
 		if summary := strings.Join(got.Record.Summary, "\n"); !strings.Contains(summary, shown[0]) {
 			t.Errorf("%q is not in\n%s", shown[0], summary)
 		}
-		asked := analysed(t, New(t.TempDir(), Options{ShowTexts: true}), "thread", nil, named(c.names...))
+		asked := analyzed(t, New(t.TempDir(), Options{ShowTexts: true}), "thread", nil, named(c.names...))
 		equal(t, "names requested", contents(t, asked.folder.path)[threadsFile], named(c.names...)[threadsFile])
 		if step := got.Record.Steps[0]; step.Bytes != int64(len(contents(t, got.folder.path)[threadsFile])) {
 			t.Errorf("%q: the step reports %d bytes, want the size of %s", c.names[0], step.Bytes, threadsFile)
@@ -88,8 +88,8 @@ func TestThreadNames(t *testing.T) {
 // name.
 func TestThreadNamesCompared(t *testing.T) {
 	r := New(t.TempDir(), Options{})
-	before := analysed(t, r, Snapshot, nil, named(append(numbered("upload-%d", 2), "alice@example")...))
-	after := analysed(t, r, "thread", before.Now,
+	before := analyzed(t, r, Snapshot, nil, named(append(numbered("upload-%d", 2), "alice@example")...))
+	after := analyzed(t, r, "thread", before.Now,
 		named(append(numbered("upload-%d", 42), "alice@example", "bob@example")...))
 	list := found(after, "threads")
 	if len(list) != 2 || list[0].Name != "upload-*" || *list[0].CountDelta != 40 || *list[1].CountDelta != 1 ||
@@ -107,7 +107,7 @@ func TestThreadNamesCompared(t *testing.T) {
 func TestThreadNamesResumed(t *testing.T) {
 	dir := t.TempDir()
 	r := New(dir, Options{})
-	before := analysed(t, r, Snapshot, nil, named(append(numbered("upload-%d", 6), "alice@example")...))
+	before := analyzed(t, r, Snapshot, nil, named(append(numbered("upload-%d", 6), "alice@example")...))
 	c := given(t, r, "thread", nil, named(append(numbered("upload-%d", 26), "alice@example")...))
 	c.Record.T = before.Record.T + 60
 	if err := c.write(); err != nil {
@@ -157,7 +157,7 @@ func TestThreadNamesThatCannotBeHidden(t *testing.T) {
 	if err := os.Symlink(outside, c.folder.in(threadsFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := New(t.TempDir(), Options{}).Analyse(t.Context(), c); err != nil {
+	if err := New(t.TempDir(), Options{}).Analyze(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(c.folder.in(threadsFile)); !os.IsNotExist(err) || c.Record.Steps[0].File != "" {

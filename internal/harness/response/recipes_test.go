@@ -318,7 +318,7 @@ func TestInterruptedDevice(t *testing.T) {
 			t.Fatalf("%v, %+v", err, c)
 		}
 		equal(t, "files", w.files(c), []string{"status.txt", "smaps.txt"})
-		if err := w.responder.Analyse(ctx, c); err != nil {
+		if err := w.responder.Analyze(ctx, c); err != nil {
 			t.Fatal(err)
 		}
 		checkCase(t, w.responder, c)

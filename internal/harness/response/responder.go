@@ -93,14 +93,14 @@ type Order struct {
 // Case holds what was collected for an order.
 type Case struct {
 	Order
-	// Record is the entry in run.json; Analyse completes it.
+	// Record is the entry in run.json; Analyze completes it.
 	Record record.Diagnosis
 	// Now is the snapshot for later comparison; nil if there is none.
 	Now *MemorySnapshot
 	// Ended is the device's clock at the end of the collection, as time since
 	// boot; 0 if unknown.
 	Ended time.Duration
-	// Unread reports whether there is a heap dump that could not be analysed.
+	// Unread reports whether there is a heap dump that could not be analyzed.
 	Unread bool
 	// Left lists the paths of files that may still be on the device.
 	Left []string

@@ -62,23 +62,23 @@ func BenchmarkResponse(b *testing.B) {
 				b.Fatal(err)
 			}
 			responder := response.New(b.TempDir(), response.Options{Keep: response.Nothing})
-			var collected, analysed float64
+			var collected, analyzed float64
 			for b.Loop() {
 				c, err := responder.Collect(b.Context(), dev, facts, response.Order{
 					Process: found.Processes[0], Level: probe.Level, Recipe: bar.kind, Trigger: record.TriggerDemand,
 				})
 				if err == nil {
-					err = responder.Analyse(b.Context(), c)
+					err = responder.Analyze(b.Context(), c)
 				}
 				if err != nil {
 					b.Fatal(err)
 				}
 				collected += c.Record.Duration
-				analysed += c.Record.Analysis
+				analyzed += c.Record.Analysis
 			}
 			n := float64(b.N)
 			b.ReportMetric(collected/n, "s/collected")
-			b.ReportMetric(analysed/n, "s/analysed")
+			b.ReportMetric(analyzed/n, "s/analyzed")
 			b.ReportMetric(bar.seconds, "s/article")
 		})
 	}

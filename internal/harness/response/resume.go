@@ -40,9 +40,9 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}
 		o.Keep = Keep(d.Keep)
 		r := New(dir, o)
-		// The dump has already been analysed, by an earlier report or by the
+		// The dump has already been analyzed, by an earlier report or by the
 		// run, which was killed before it wrote a line. If no dump is kept,
-		// there is nothing left to analyse.
+		// there is nothing left to analyze.
 		if done, ok := f.written(*d); ok {
 			c := &Case{folder: f, Record: done, Order: Order{Trigger: d.Trigger}}
 			if r.drop(c) {
@@ -63,7 +63,7 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		c.Record.Steps = slices.Clone(c.Record.Steps)
 		c.findDumps()
 		c.Record.Findings = []record.Finding{} // drop those of an interrupted analysis
-		errs = append(errs, r.Analyse(ctx, c))
+		errs = append(errs, r.Analyze(ctx, c))
 		*d = c.Record
 		if c.interrupted {
 			return warnings, errors.Join(append(errs, ctx.Err())...)

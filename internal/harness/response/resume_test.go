@@ -13,7 +13,7 @@ import (
 )
 
 // A run that was killed between the collection and the analysis is completed:
-// the dump is analysed and stripped, the growth since the snapshot is reported,
+// the dump is analyzed and stripped, the growth since the snapshot is reported,
 // and incomplete files are removed. A second call of Resume has nothing left to
 // do.
 func TestResume(t *testing.T) {

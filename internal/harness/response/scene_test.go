@@ -142,14 +142,14 @@ func (w *watched) diagnose(o Order) *Case {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.responder.Analyse(w.t.Context(), c); err != nil {
+	if err := w.responder.Analyze(w.t.Context(), c); err != nil {
 		w.t.Fatal(err)
 	}
 	checkCase(w.t, w.responder, c)
 	return c
 }
 
-// checkCase checks an analysed case: the content of the folder, the permissions
+// checkCase checks an analyzed case: the content of the folder, the permissions
 // that other users have, and the size of the record.
 func checkCase(t testing.TB, r *Responder, c *Case) {
 	t.Helper()
@@ -338,11 +338,11 @@ func given(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, fi
 	return c
 }
 
-// analysed is like given, but also analyses and checks the case.
-func analysed(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
+// analyzed is like given, but also analyses and checks the case.
+func analyzed(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
 	t.Helper()
 	c := given(t, r, recipe, before, files)
-	if err := r.Analyse(t.Context(), c); err != nil {
+	if err := r.Analyze(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	checkCase(t, r, c)

@@ -73,7 +73,7 @@ func (r *Responder) keptName(c *Case, file string) string {
 
 // Growth returns a diagnosis for each life of a process with at least two dumps
 // at marks: what grew from each dump to the next. It must be called after all
-// cases are analysed.
+// cases are analyzed.
 func (r *Responder) Growth() ([]record.Diagnosis, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

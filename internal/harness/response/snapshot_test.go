@@ -23,7 +23,7 @@ func TestRecordedTotals(t *testing.T) {
 	} {
 		r := New(t.TempDir(), Options{})
 		files := map[string][]byte{c.file: recorded.Read(t, "device", c.recorded)}
-		got := analysed(t, r, "native", nil, files)
+		got := analyzed(t, r, "native", nil, files)
 		sum := composition(got.Now.maps()).Total.After
 		if sum.PSS != c.pss || sum.SwapPSS != c.swap {
 			t.Errorf("%s: %+v", c.recorded, sum)
@@ -34,7 +34,7 @@ func TestRecordedTotals(t *testing.T) {
 			t.Errorf("%s: %v %v", c.recorded, got.Record.Findings, got.Record.Warnings)
 		}
 		// A snapshot compared with itself shows no growth.
-		again := analysed(t, r, "native", got.Now, files)
+		again := analyzed(t, r, "native", got.Now, files)
 		says(t, again.Record.Summary, "no growth")
 		if len(again.Record.Findings) > 0 {
 			t.Errorf("%s: %v", c.recorded, again.Record.Findings)
@@ -90,8 +90,8 @@ func TestGrowthSumsUp(t *testing.T) {
 		}
 		was, before := side()
 		is, after := side()
-		first := analysed(t, r, "native", nil, map[string][]byte{"smaps.txt": smapsOf(was)})
-		second := analysed(t, r, "native", first.Now, map[string][]byte{"smaps.txt": smapsOf(is)})
+		first := analyzed(t, r, "native", nil, map[string][]byte{"smaps.txt": smapsOf(was)})
+		second := analyzed(t, r, "native", first.Now, map[string][]byte{"smaps.txt": smapsOf(is)})
 		for _, what := range []string{"native_kind", "mapping"} {
 			var delta int64
 			var share float64
@@ -131,9 +131,9 @@ func TestGrowthOfOtherSource(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	smaps, showmap := recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz"),
 		recorded.Read(t, "device", "api36-memorylab-showmap.txt")
-	bySmaps := analysed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps}).Now
-	byShowmap := analysed(t, r, Snapshot, nil, map[string][]byte{"showmap.txt": showmap}).Now
-	both := analysed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}).Now
+	bySmaps := analyzed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps}).Now
+	byShowmap := analyzed(t, r, Snapshot, nil, map[string][]byte{"showmap.txt": showmap}).Now
+	both := analyzed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}).Now
 	for _, c := range []struct {
 		before *MemorySnapshot
 		file   string
@@ -145,7 +145,7 @@ func TestGrowthOfOtherSource(t *testing.T) {
 		{both, "showmap.txt", "Pss + SwapPss 275.9 MB -> 275.9 MB (0 kB)"},
 		{both, "smaps.txt", "Pss + SwapPss 275.9 MB -> 275.9 MB (0 kB)"},
 	} {
-		got := analysed(t, r, "native", c.before,
+		got := analyzed(t, r, "native", c.before,
 			map[string][]byte{c.file: map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}[c.file]})
 		says(t, got.Record.Summary, c.words)
 		if len(got.Record.Findings) > 0 {
@@ -165,21 +165,21 @@ func TestSnapshotKeepsEarlierReadings(t *testing.T) {
 		}
 		return []byte(b.String())
 	}
-	first := analysed(t, r, Snapshot, nil,
+	first := analyzed(t, r, Snapshot, nil,
 		map[string][]byte{"threads.txt": threads(10), "smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
-	second := analysed(t, r, "native", first.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 300, 0}})})
-	third := analysed(t, r, "thread", second.Now, map[string][]byte{"threads.txt": threads(25)})
+	second := analyzed(t, r, "native", first.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 300, 0}})})
+	third := analyzed(t, r, "thread", second.Now, map[string][]byte{"threads.txt": threads(25)})
 	list := found(third, "threads")
 	if len(list) != 1 || *list[0].Count != 25 || *list[0].CountDelta != 15 ||
 		!strings.HasPrefix(list[0].Name, "pool-1-thread-") {
 		t.Errorf("%+v\n%v", list, third.Record.Summary)
 	}
-	last := analysed(t, r, "native", third.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 350, 0}})})
+	last := analyzed(t, r, "native", third.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 350, 0}})})
 	if list := found(last, "mapping"); len(list) != 1 || *list[0].BytesDelta != 50<<10 {
 		t.Errorf("%+v", list)
 	}
 	// If nothing could be read, the earlier readings are kept.
-	none := analysed(t, r, "native", last.Now, nil)
+	none := analyzed(t, r, "native", last.Now, nil)
 	if none.Now != last.Now {
 		t.Error("earlier readings were not kept")
 	}
@@ -210,36 +210,36 @@ func TestThreadsWithoutNames(t *testing.T) {
 		}
 		return list
 	}
-	first := analysed(t, r, Snapshot, nil, named(20))
-	same := analysed(t, r, "thread", first.Now, nameless(20))
+	first := analyzed(t, r, Snapshot, nil, named(20))
+	same := analyzed(t, r, "thread", first.Now, nameless(20))
 	equal(t, "no growth", seen(same), []string(nil))
 	equal(t, "no growth", same.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
 
-	more := analysed(t, r, "thread", same.Now, nameless(50))
+	more := analyzed(t, r, "thread", same.Now, nameless(50))
 	equal(t, "more", seen(more), []string{"(unknown name) 50 +30"})
 	equal(t, "more", more.Record.Summary, []string{"threads: 20 -> 50 threads (+30): 30 new, 0 ended", cannot})
 	if !strings.HasPrefix(more.Headline(), "threads: 20 -> 50 threads") {
 		t.Error(more.Headline())
 	}
 	// The latest total is used, together with the latest names.
-	again := analysed(t, r, "thread", more.Now, nameless(51))
+	again := analyzed(t, r, "thread", more.Now, nameless(51))
 	equal(t, "again", seen(again), []string{"(unknown name) 51 +1"})
-	back := analysed(t, r, "thread", again.Now, named(60))
+	back := analyzed(t, r, "thread", again.Now, named(60))
 	if list := found(back, "threads"); len(list) != 1 || *list[0].CountDelta != 40 ||
 		!strings.HasPrefix(list[0].Name, "pool-1-thread-") {
 		t.Errorf("%+v", list)
 	}
-	equal(t, "then", seen(analysed(t, r, "thread", back.Now, nameless(60))), []string(nil))
+	equal(t, "then", seen(analyzed(t, r, "thread", back.Now, nameless(60))), []string(nil))
 
 	// In the first case, names are in the later snapshot only; in the second,
 	// no threads were read earlier.
-	late := analysed(t, r, "thread", analysed(t, r, "thread", nil, nameless(20)).Now, named(20))
+	late := analyzed(t, r, "thread", analyzed(t, r, "thread", nil, nameless(20)).Now, named(20))
 	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
-	none := analysed(t, r, "thread", &MemorySnapshot{}, nameless(7))
+	none := analyzed(t, r, "thread", &MemorySnapshot{}, nameless(7))
 	says(t, none.Record.Summary, "threads: missing in one of the snapshots\nthreads: 7\n      7  (unknown name)")
 	// Readings of other values do not remove the ids of the threads.
-	native := analysed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
-	equal(t, "kept", seen(analysed(t, r, "thread", native.Now, nameless(52))), []string{"(unknown name) 52 +2"})
+	native := analyzed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
+	equal(t, "kept", seen(analyzed(t, r, "thread", native.Now, nameless(52))), []string{"(unknown name) 52 +2"})
 }
 
 // If an artifact is unreadable, there is a warning and no summary for it; the
@@ -247,7 +247,7 @@ func TestThreadsWithoutNames(t *testing.T) {
 func TestDamagedArtifact(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	whole := smapsOf([]area{{"[heap]", 100, 0}, {"[stack]", 8, 0}})
-	c := analysed(t, r, "native", nil, map[string][]byte{
+	c := analyzed(t, r, "native", nil, map[string][]byte{
 		"smaps.txt": whole[:len(whole)-70], "showmap.txt": []byte("\x1b[2Jno\x00thing\n"),
 		"status.txt":  []byte("Name:\tx\nPid:\t4321\nThreads:\t31\n"),
 		"meminfo.txt": make([]byte, maxArtifact+1), "custom_x.txt": []byte("\x1b]0;x\a"),

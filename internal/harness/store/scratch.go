@@ -227,7 +227,7 @@ func (s *scratch) checkVersion(ctx context.Context) error {
 	return nil
 }
 
-// line returns the output of git without its line ending.
+// line returns the output of git without its newline.
 func (s *scratch) line(ctx context.Context, input []byte, args ...string) (string, error) {
 	out, err := s.git(ctx, input, args...)
 	return strings.TrimSpace(string(out)), err

@@ -38,7 +38,7 @@ func fit(x, y []float64, noise float64) line {
 	return l
 }
 
-// bounds returns a lower and an upper limit of the slope, each of which holds
+// bounds returns a lower and an upper bound on the slope, each of which holds
 // with the given probability.
 func (l line) bounds(p float64) (low, high float64) {
 	half := quantile(p, l.df) * l.se

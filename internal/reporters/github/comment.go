@@ -309,8 +309,9 @@ func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComme
 	return nil
 }
 
-// tolerate returns nil if reading the list again can show whether a write with
-// an unknown outcome took effect.
+// tolerate pauses and returns nil if the outcome of a write is unknown, so that
+// the caller reads the list again. It returns err for any other error, and
+// after maxTries unknown outcomes.
 func (w *commentWriter) tolerate(ctx context.Context, err error) error {
 	if !isUnknown(err) || ctx.Err() != nil || w.unknowns >= maxTries {
 		return err
