@@ -93,7 +93,7 @@ func changed(run record.Run, change func(*record.Run)) record.Run {
 	return run
 }
 
-func travelled(verdict, heap record.CheckVerdict, keys ...string) *record.Trip {
+func traveled(verdict, heap record.CheckVerdict, keys ...string) *record.Trip {
 	t := &record.Trip{
 		Schema: record.TripSchema, Process: "com.shop", Loops: 8, Dumps: 3, Stopped: record.TripStoppedLoops,
 		Verdict: verdict, Text: "why", Found: len(keys),
@@ -243,19 +243,19 @@ func TestVerdict(t *testing.T) {
 			[]runCase{
 				{
 					changed(runWith(), func(r *record.Run) { r.ExitCode = 5 }),
-					travelled(record.VerdictLeak, record.VerdictLeak, otherKey, theKey),
+					traveled(record.VerdictLeak, record.VerdictLeak, otherKey, theKey),
 				},
 			}, Bad, "grows with every loop",
 		},
 		"another leak grows during a trip": {
-			[]runCase{{runWith(), travelled(record.VerdictLeak, record.VerdictLeak, otherKey)}}, Good,
+			[]runCase{{runWith(), traveled(record.VerdictLeak, record.VerdictLeak, otherKey)}}, Good,
 			"does not grow in 8 loops",
 		},
 		"a trip passes": {
 			[]runCase{
 				{
 					changed(runWith(), func(r *record.Run) { r.ExitCode = 5 }),
-					travelled(record.VerdictPass, record.VerdictPass),
+					traveled(record.VerdictPass, record.VerdictPass),
 				},
 			}, Good, "does not grow",
 		},
@@ -271,7 +271,7 @@ func TestVerdict(t *testing.T) {
 			}, Skip, "ended early: it is gone",
 		},
 		"inconclusive trip": {
-			[]runCase{{runWith(), travelled(record.VerdictInconclusive, record.VerdictInconclusive)}}, Skip, "why not",
+			[]runCase{{runWith(), traveled(record.VerdictInconclusive, record.VerdictInconclusive)}}, Skip, "why not",
 		},
 		"trip with more growing places than listed": {
 			[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Found = 3 })}}, Skip, "lacks 3 places",
@@ -300,7 +300,7 @@ func TestVerdict(t *testing.T) {
 }
 
 func changedTrip(change func(*record.Trip)) *record.Trip {
-	t := travelled(record.VerdictPass, record.VerdictPass)
+	t := traveled(record.VerdictPass, record.VerdictPass)
 	change(t)
 	return t
 }
@@ -392,7 +392,7 @@ func TestCompare(t *testing.T) {
 func FuzzVerdict(f *testing.F) {
 	for _, c := range []runCase{
 		{markedRun(true), nil}, {dumped(1, 2, 5), nil},
-		{runWith(), travelled(record.VerdictLeak, record.VerdictLeak, theKey)},
+		{runWith(), traveled(record.VerdictLeak, record.VerdictLeak, theKey)},
 		{checked(record.VerdictLeak, record.CheckedLeak{DumpLeak: dumpLeak(theKey, 4), New: 2}), nil},
 	} {
 		run, err := json.Marshal(c.run)
