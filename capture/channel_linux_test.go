@@ -21,9 +21,9 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// holdVariable is an environment variable with a number of MB. If it is set,
-// this test binary allocates that much memory and waits instead of running
-// tests.
+// holdVariable is the environment variable that contains a number of megabytes.
+// If it is set, this test binary allocates that much memory and waits instead
+// of running tests.
 const holdVariable = "LEAKGATE_TEST_HOLD_MB"
 
 func TestMain(m *testing.M) {
@@ -131,7 +131,7 @@ func TestFastChannelSamples50ProcessesInOneTrip(t *testing.T) {
 }
 
 // BenchmarkFastChannel measures one round through the real adb server with 1,
-// 10 and 50 real processes, of which the first ten have 200 MB resident each.
+// 10 and 50 real processes; each of the first ten has a resident set of 200 MB.
 // The requirement: the median of a round with ten processes stays under 100 ms.
 func BenchmarkFastChannel(b *testing.B) {
 	_, dev := connect(b, hostdevice.Options{})

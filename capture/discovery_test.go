@@ -50,8 +50,8 @@ func table(rows []row, uuids bool) *shelltest.Device {
 	}}
 }
 
-// All processes with the same name are found; their children are recognized by
-// their parent, whatever the order of the pids.
+// All processes with the same name are found; a child is recognized by its
+// parent process, whatever the order of the pids.
 func TestTwinsAndChildren(t *testing.T) {
 	rows := []row{
 		{4321, 800, 10123, 900, "com.shop"},
@@ -81,8 +81,8 @@ func TestTwinsAndChildren(t *testing.T) {
 	}
 }
 
-// A process can neither hide, move nor rename another process by its own name
-// or by separators in its files.
+// A process cannot hide, move or rename another process through its own name or
+// through separators in its files.
 func TestForgedSeparators(t *testing.T) {
 	const end = "0f8fad5b-d9cb-469f-a165-70867728950e\n"
 	for _, name := range []string{

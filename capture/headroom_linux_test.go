@@ -157,8 +157,8 @@ func tells(h Headroom, reason string) bool {
 	return slices.ContainsFunc(h.Reasons, func(r string) bool { return strings.HasPrefix(r, reason) })
 }
 
-// A process that has ended, or whose pid now belongs to another process, has an
-// error; the other processes are reported.
+// A process that has ended, or whose pid now belongs to another process, is
+// reported with an error; the other processes are reported as usual.
 func TestHeadroomOfEndedProcess(t *testing.T) {
 	_, dev := phoneDevice(androidsim.Options{
 		DumpsysTime: time.Millisecond,
@@ -223,7 +223,7 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 
 // Before Android 7 a command line has at most 4095 bytes. Processes that do not
 // fit on one command line need several commands; processes that fit need only
-// one. A package service that hangs costs its timeout once.
+// one. If the package service hangs, its timeout is spent only once.
 func TestHeadroomInShortLines(t *testing.T) {
 	for _, api := range []int{21, 23, 24} {
 		for _, n := range []int{1, 10, 15, 42, 60} {

@@ -95,8 +95,8 @@ func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	}
 	for name, pid := range pids {
 		seen := slices.ContainsFunc(found.Processes, func(p Process) bool {
-			// If several processes have this name, the oldest is found. This
-			// process may be the child of another test run.
+			// If several processes have this name, the oldest is found. The
+			// process found may be the child of another test run.
 			return p.Name == name && (p.PID == pid || p.Start <= startOf(t, pid) && p.Start == startOf(t, p.PID))
 		})
 		if seen != validName([]byte(name)) {
@@ -119,8 +119,8 @@ func startOf(t *testing.T, pid int) uint64 {
 	return uint64(stat.StartTicks.N)
 }
 
-// readNames sends the commands of the levels and of the fast channel that
-// contain the package of a name, that is, the commands that use run-as.
+// readNames sends the commands that contain the package of a name: those of the
+// levels and of the fast channel that use run-as.
 func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var targets []Target
@@ -227,8 +227,7 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 	}
 }
 
-// A dozen programs suffice to find a thousand processes; the shell of the
-// simulated phone finds the same processes.
+// One command finds a thousand processes in the shell of the simulated phone.
 func TestFindAThousand(t *testing.T) {
 	var processes []androidsim.ProcessSpec
 	for i := range 1000 {

@@ -9,9 +9,9 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 )
 
-// An adb server on another machine, which listens on loopback only, is reached
-// through any function that connects to it. The method Dial of an ssh.Client
-// also has this signature.
+// An adb server on another machine that listens only on loopback can be reached
+// through any function that connects to it. The Dial method of an ssh.Client
+// has this signature, too.
 func ExampleOptions_dial() {
 	tunnel := func(ctx context.Context) (net.Conn, error) {
 		return nil, fmt.Errorf("dial farm.example:22: connection refused")

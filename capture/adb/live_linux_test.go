@@ -196,8 +196,9 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// sameLines compares outputs whose streams were mixed. The comparison allows
-// for eval, which changes the beginning of the shell's own messages.
+// sameLines reports whether two outputs, in each of which stdout and stderr
+// were mixed, contain the same lines in any order. The comparison allows for
+// eval, which changes the beginning of the shell's own messages.
 func sameLines(got, want string) bool {
 	split := func(s string) []string {
 		lines := strings.Split(s, "\n")
@@ -331,7 +332,7 @@ func TestCancelEndsCommand(t *testing.T) {
 					for service, run := range services {
 						for name, s := range shapes {
 							// In shell v1, all processes below the subshell are
-							// grandchildren.
+							// grandchildren of the shell.
 							if !session && (!s.alone || service != "v2") {
 								continue
 							}

@@ -118,8 +118,8 @@ func hangUp(nc net.Conn) {
 // until the peer reads.
 func bubbled(t *testing.T, handle func(p *peer)) *Client {
 	t.Helper()
-	// A documentation address (RFC 5737): the state that is stored for a local
-	// server would outlive the bubble.
+	// An address reserved for documentation (RFC 5737) is used, because the
+	// state that is stored for a local server would outlive the bubble.
 	c := testClient(t, Options{Addr: "192.0.2.1:5037"})
 	var peers sync.WaitGroup
 	t.Cleanup(peers.Wait)

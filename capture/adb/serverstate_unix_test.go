@@ -326,8 +326,8 @@ func TestOtherVersions(t *testing.T) {
 }
 
 // TestTakeover checks a takeover: another adb program kills the server and
-// starts its own of another version. Calls in the meantime wait and continue on
-// the new server; the client does not start a server in between.
+// starts a server of another version. Calls made in the meantime wait and
+// continue with the new server; the client does not start a server itself.
 func TestTakeover(t *testing.T) {
 	path, started := fakeADB(t, "")
 	l, err := net.Listen("tcp", freeAddr(t))

@@ -106,9 +106,9 @@ func truncatedKind(n int) error {
 	return ErrDeviceGone
 }
 
-// stripPartial removes the beginning of the client's own lines: if the stream
-// is truncated inside them, they stay in the output and cannot be distinguished
-// from it.
+// stripPartial removes a line of the client that is incomplete: if the stream
+// is truncated inside such a line, the client cannot distinguish it from
+// output.
 func stripPartial(out string) string {
 	if at := strings.Index(out, "lg"); at >= 0 {
 		return out[:at]

@@ -36,18 +36,19 @@ type stress struct {
 }
 
 type cost struct {
-	// PeakOver is the largest increase of the memory of objects, including
+	// PeakOver is the largest increase in the memory of objects, including
 	// uncollected garbage, in bytes; Held is the part of the increase that
 	// remained after a collection.
 	PeakOver, Held int64
 	Took           time.Duration
-	// What remained at the end, and the error.
+	// Goroutines and Sockets are the numbers of goroutines and sockets that
+	// remained at the end; Error is the error of the load.
 	Goroutines, Sockets int
 	Error               string
 }
 
-// loads maps names to loads for the client. Size is approximately the number of
-// bytes per device.
+// loads maps the name of a load to the function that applies it to the client.
+// Size is approximately the number of bytes per device.
 var loads = map[string]func(ctx context.Context, devices []*Device, size int64) error{
 	"64 commands": func(ctx context.Context, devices []*Device, size int64) error {
 		return together(64, func(i int) error { return prints(ctx, devices[0], size) })
@@ -164,8 +165,8 @@ func objects() int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// collected is like objects but without garbage; emptying pools takes two
-// collections.
+// collected returns the memory of the objects that remain after garbage
+// collection; emptying pools takes two collections.
 func collected() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -32,8 +32,8 @@ func sta2(errno, mode uint32, size uint64, mtime uint64) string {
 
 func stat1(mode, size, mtime uint32) string { return "STAT" + u32(mode) + u32(size) + u32(mtime) }
 
-// file returns a client whose server responds to a sync connection: first to
-// stat, then to one RECV.
+// file returns a client whose server serves one sync connection: it responds
+// first to stat, then to one RECV.
 func file(t *testing.T, stat, recv string) *Client {
 	return scripted(t, func(p *peer) { serveFile(p, stat, recv) })
 }

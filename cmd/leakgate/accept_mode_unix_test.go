@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The file of accepted leaks is in a checkout: a new one gets the permissions
-// of the user's umask, and an existing one keeps its own.
+// The file of accepted leaks is kept in a checkout: a new file gets the
+// permissions that the umask allows, and an existing one keeps its own.
 func TestAcceptKeepsPermissions(t *testing.T) {
 	inFolder(t)
 	for _, c := range []struct {

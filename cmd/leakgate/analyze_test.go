@@ -396,7 +396,8 @@ func TestAnalyzeCountsNativeMemory(t *testing.T) {
 	}
 }
 
-// The result does not depend on how a dump is read.
+// The result is the same for a plain and a compressed dump, from a file, from
+// standard input and in small pieces.
 func TestAnalyzeInputs(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "hprof-32.bin")
 	_, want, _ := typed(t, nil, "analyze", "--json", dumpFile(t, dump))
@@ -468,7 +469,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 		!strings.Contains(r.Warnings[0], "gzip data end early") {
 		t.Errorf("%+v, %q", r.Dump, r.Warnings)
 	}
-	// An empty dump has an empty report.
+	// The report of an empty dump is empty.
 	for _, n := range []int{31, 40, 500, 700_000} {
 		path := dumpFile(t, hproftest.Truncate(dump, n))
 		for _, verb := range [][]string{
@@ -667,15 +668,15 @@ func TestAnalyzePhases(t *testing.T) {
 	if code != exitUsage || !strings.Contains(errOut, "write phases") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
-	// The wrong value of --phases is reported before the dump is read, which
-	// would fail as well.
+	// An invalid value of --phases is reported before the dump is read; reading
+	// this dump would fail as well.
 	for _, file := range []string{dir, filepath.Join(dir, "none", "phases.json")} {
 		code, _, errOut = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file)
 		if code != exitUsage || !strings.Contains(errOut, "write phases") {
 			t.Errorf("exit %d, %s", code, errOut)
 		}
 	}
-	// A dump that cannot be analyzed leaves no file.
+	// If a dump cannot be analyzed, no file is written.
 	file = filepath.Join(dir, "of nothing.json")
 	if code, _, _ = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file); code == exitOK {
 		t.Error("a damaged dump was analyzed")
@@ -686,7 +687,7 @@ func TestAnalyzePhases(t *testing.T) {
 }
 
 // If a file contains two heaps, as the JVM agent writes them, only the last one
-// counts.
+// is analyzed.
 func TestAnalyzeTwoSnapshots(t *testing.T) {
 	first, second := hproftest.Java(1), hproftest.Java(2)
 	for range 1000 {

@@ -239,8 +239,8 @@ func TestTraceFromUnusualRoots(t *testing.T) {
 	}
 }
 
-// TestHiddenArrays checks that objects shows the elements of arrays, but shows
-// strings and pictures only on request.
+// TestHiddenArrays checks that the objects command shows the elements of
+// arrays, but shows strings and pictures only on request.
 func TestHiddenArrays(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -258,8 +258,8 @@ func TestHiddenArrays(t *testing.T) {
 	}
 }
 
-// TestLongChainIsFolded checks that one leak behind a long list has a short
-// report.
+// TestLongChainIsFolded checks that the report of one leak behind a long list
+// is short.
 func TestLongChainIsFolded(t *testing.T) {
 	t.Parallel()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -310,9 +310,9 @@ func TestManyBehindOneLeak(t *testing.T) {
 	}
 }
 
-// behindScreens analyzes a list of n destroyed activities. It returns how many
-// of the objects that leak only because of the one leak are listed, their total
-// number, and the text output.
+// behindScreens analyzes a list of n destroyed activities. Of the objects that
+// leak only because of this one leak, it returns the number listed and the
+// total number; it also returns the text output.
 func behindScreens(t *testing.T, n int) (listed, total int, out string) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -65,7 +65,7 @@ func TestBar(t *testing.T) {
 		if text := out.drawn(); !strings.HasSuffix(text, "search, 3.0 MB, 6 s") {
 			t.Errorf("%q", text)
 		}
-		// Progress beyond the total counts as the total.
+		// Progress beyond the total is drawn as 100 %.
 		b.progress(9, 4)
 		time.Sleep(time.Second)
 		if text := out.drawn(); !strings.HasSuffix(text, "[########################] 100 %  search, 7 s") {

@@ -183,8 +183,8 @@ func TestVariablesOfFlags(t *testing.T) {
 	}
 }
 
-// With --verbose more is printed on stderr, with --quiet only errors; the
-// verdict does not change.
+// With --verbose, more is printed on stderr; with --quiet, only errors are
+// printed. The verdict does not change.
 func TestQuietAndVerbose(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))

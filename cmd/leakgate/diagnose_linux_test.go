@@ -31,7 +31,7 @@ type demanded struct {
 	record record.Diagnosis
 }
 
-// demandWithin bounds one diagnosis on demand.
+// demandWithin is the timeout of one `leakgate diagnose`.
 const demandWithin = time.Minute
 
 // demand runs `leakgate diagnose` on the device.

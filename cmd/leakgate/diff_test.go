@@ -172,7 +172,7 @@ func TestDiffRejectsWrongInput(t *testing.T) {
 	refused(t, exitUsage, []string{"diff", good, good, "--top", "-1"}, "--top")
 }
 
-// Either dump may be truncated, compressed or come through a pipe.
+// Either dump may be truncated or compressed, or come through a pipe.
 func TestDiffInputs(t *testing.T) {
 	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
 	_, want, _ := ran(t, "diff", base, head)
@@ -282,7 +282,7 @@ func summarize(t *testing.T, dir string, o analysis.Options) {
 	}
 }
 
-// Two runs are compared without their heap dumps, with the same result.
+// Comparing two runs without their heap dumps yields the same result.
 func TestDiffRunsWithoutDumps(t *testing.T) {
 	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
 	_, want, _ := ran(t, "diff", "--json", base, head)
@@ -380,7 +380,8 @@ func TestDiffRuns(t *testing.T) {
 	refused(t, exitUsage, []string{"diff", base, runWithDumps(t, [3]string{"com.other", "end", paths[0]})},
 		"no process has heap dumps in both runs")
 	refused(t, exitUsage, []string{"diff", paths[0], paths[1], "--process", "com.shop"}, "two run directories")
-	// Names in a run.json that point outside the directory are not read.
+	// Files outside the directory of a run.json are not read, even if it names
+	// them.
 	hostile := runWithDumps(t, [3]string{"com.shop", "end", paths[0]})
 	run, err := record.ReadRun(hostile)
 	if err != nil {

@@ -89,7 +89,7 @@ func analyzed(t *testing.T, args ...string) findings {
 	return r
 }
 
-// lookedUp returns the output of the command `objects`.
+// lookedUp returns the output of the `objects` command.
 func lookedUp(t *testing.T, args ...string) analysis.Objects {
 	t.Helper()
 	var list analysis.Objects
@@ -180,7 +180,8 @@ func zstandard(data []byte) []byte {
 	}
 }
 
-// keptDump returns a heap dump of a run directory, which is kept compressed.
+// keptDump returns the content of a heap dump that a run directory keeps
+// compressed.
 func keptDump(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := spool.Open(t.Context(), path, nil, spool.Options{})
@@ -195,8 +196,8 @@ func keptDump(t *testing.T, path string) []byte {
 	return data
 }
 
-// The classes of a small dump. Each constant is the ID of both the class and
-// its name.
+// These constants are the classes of a small dump. Each constant is the ID of
+// both the class and its name.
 const (
 	objectClass hprof.ID = 0x1000 + 16*iota
 	classClass
@@ -236,8 +237,8 @@ func small(out io.Writer, node string, held hprof.ID) *hproftest.Writer {
 	return w
 }
 
-// nodes writes instances of the node class: each refers to the next one, or
-// none refers to any.
+// nodes writes n instances of the node class: if chained is set, each refers to
+// the next one; otherwise none refers to another.
 func nodes(w *hproftest.Writer, n int, chained bool) {
 	var next [4]byte
 	for i := range n {

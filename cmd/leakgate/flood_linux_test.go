@@ -53,8 +53,7 @@ allow_unjudged: true
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
-	// The limit includes the CPU time of the workload, although the workload
-	// mostly waits.
+	// The limit on CPU time also covers the workload, which mostly waits.
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	info, err := os.Stat(filepath.Join(dir, record.SamplesName))
 	if err != nil {

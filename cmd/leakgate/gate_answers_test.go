@@ -72,7 +72,7 @@ func TestGateEdgeCases(t *testing.T) {
 }
 
 // If the dumps were compared in the wrong order, growth would look like
-// shrinking.
+// shrinkage.
 func TestGateDumpsInOrder(t *testing.T) {
 	dir := inFolder(t)
 	process, files, _ := strings.Cut(looped(t, dir, "x", true, map[string]int{"CartActivity": 1}), "=")

@@ -82,8 +82,8 @@ func TestGateBytesWithinSizeModel(t *testing.T) {
 	if more := heavier.HeadBytes - same.HeadBytes; more < 6*picture || more > 6*(picture+header) {
 		t.Errorf("all objects retain %d more bytes, want 6 x %d plus headers", more, picture)
 	}
-	// A factor of 1.25 is not enough if the total difference is less than 512
-	// KB.
+	// Growth by a factor of 1.25 is not reported if the total difference is
+	// less than 512 KB.
 	if light := judge("light", picture/2, 0); light.Status != comparison.Known ||
 		*light.BytesEach.Head < 1.25**light.BytesEach.Base {
 		t.Errorf("6 x 50 KB: %+v", light)

@@ -231,7 +231,7 @@ func (h *hub) assertAlert(c *comparison.Comparison) {
 	}
 }
 
-// If only the class of a field is found, a change of the line that declares the
+// If only the class of a field is found, a change to the line that declares the
 // class does not count as adding the field.
 func TestLocateWithinAClass(t *testing.T) {
 	inFolder(t)
@@ -289,7 +289,7 @@ func posted(t *testing.T, verdict comparison.Result, status comparison.Status) {
 }
 
 // --when decides whether a new comment is written. An existing comment is
-// always edited, except with never.
+// always edited, unless --when is never.
 func TestCommentWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)
@@ -553,7 +553,7 @@ func TestCommentOfAFork(t *testing.T) {
 	})
 }
 
-// markerLine is the first line of a comment, for any name of the app.
+// markerLine matches the first line of a comment, whatever the name of the app.
 var markerLine = regexp.MustCompile(`^<!-- leakgate:comment key=[A-Za-z0-9._~%-]+ v=1 -->\n`)
 
 var (

@@ -18,8 +18,8 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// judging is a run with three loops that ends with the verdict of the gate. In
-// each loop the app opens and closes ten screens.
+// judging is the configuration of a run with three loops that ends with the
+// verdict of the gate. In each loop the app opens and closes ten screens.
 const judging = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -67,7 +67,7 @@ final class Checkout extends Activity {
 )
 
 // In the size model, a screen retains the bytes of its array, the header of the
-// array and the screen itself. The latter two are about 50 bytes, whatever the
+// array and the screen itself. The latter two take about 50 bytes, whatever the
 // width of a reference.
 const (
 	screenPixels = 8 << 10 // SESSION_BYTES of Leaky.java
@@ -77,7 +77,7 @@ const (
 // This test runs end to end with real processes and real heap dumps: three base
 // runs with a known leak; a head build with an additional leak, which fails and
 // names the leak, and passes once the leak is accepted; and a build without the
-// additional leak, which passes. The same dumps without their runs have the
+// additional leak, which passes. The same dumps without their runs yield the
 // same verdicts.
 func TestGateOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
@@ -105,7 +105,7 @@ func TestGateOnTheHostDevice(t *testing.T) {
 	}
 	fails := g.comparison(t, "head")
 	g.assertAdded(t, fails)
-	// The heap dumps without their run have the same verdict.
+	// The heap dumps without their run yield the same verdict.
 	g.typed(t, 1, "gate", "--dump", g.dumps(t, "head"), "--baseline", "file:dumps.json", "--out", "dumped")
 	assertSameVerdict(t, fails, g.comparison(t, "dumped"))
 
@@ -273,7 +273,7 @@ func rowOfClass(t *testing.T, c *comparison.Comparison, class string) *compariso
 	return &c.Leaks[at]
 }
 
-// assertSameVerdict checks that a run and its heap dumps alone have the same
+// assertSameVerdict checks that a run and its heap dumps alone yield the same
 // leaks.
 func assertSameVerdict(t *testing.T, run, dumps *comparison.Comparison) {
 	t.Helper()

@@ -53,7 +53,7 @@ type hubArtifact struct {
 	zip                      []byte
 }
 
-// The repositories by their IDs.
+// hubRepository and hubFork are the IDs of the two repositories.
 const (
 	hubRepository = 11
 	hubFork       = 12
@@ -117,9 +117,9 @@ func (h *hub) pulled() map[string]string {
 		})
 }
 
-// completed returns the variables of the job of the repository itself that runs
-// after a job for the pull request of a fork. GitHub lists no pull requests for
-// such a run.
+// completed returns the variables of the job that the repository itself runs
+// after a job for a fork's pull request. GitHub lists no pull requests for such
+// a run.
 func (h *hub) completed() map[string]string {
 	owner, _, _ := strings.Cut(h.pull.headRepo, "/")
 	return h.env("workflow_run", map[string]any{"action": "completed", "workflow_run": map[string]any{
@@ -332,8 +332,8 @@ func (h *hub) list(name string) map[string]any {
 	return map[string]any{"total_count": len(all), "artifacts": all}
 }
 
-// run returns the HTTP status and the workflow run that has uploaded the
-// artifact with the same number.
+// run returns the HTTP status and the body of the response about the workflow
+// run that uploaded the artifact with the same number.
 func (h *hub) run(n int) (int, any) {
 	if n < 1 || n > len(h.artifacts) {
 		return 404, map[string]any{"message": "Not Found"}

@@ -29,15 +29,16 @@ type stored struct {
 	// name is the name of the store in messages.
 	name  string
 	typed commandLine
-	// other is a second user of the store, nil for the same user.
+	// other is a second user of the store; if it is nil, the first user acts
+	// again.
 	other commandLine
 	// published is called after an update, for stores in which another step
 	// publishes it.
 	published func()
-	// replace replaces the baseline. With nil content the store becomes
+	// replace replaces the baseline. If content is nil, the store becomes
 	// unreachable.
 	replace func(content []byte)
-	// slow skips the tests that all stores have in common.
+	// If slow is set, most tests that all stores have in common are skipped.
 	slow bool
 }
 

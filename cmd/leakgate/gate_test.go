@@ -124,7 +124,7 @@ func TestGateByDumps(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 
-	// With three base runs, one more object per loop counts as more.
+	// With three base runs, one more object per loop is reported as growth.
 	if code, out, _ = typed(t, nil, "gate", "--dump", more); code != 0 || !strings.Contains(out, "too few base runs") {
 		t.Errorf("one base run: exit %d\n%s", code, out)
 	}

@@ -26,7 +26,7 @@ func allCommands(cmd *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// The help of each command is a golden file of at most 80 columns.
+// The help of each command equals its golden file and has at most 80 columns.
 func TestHelp(t *testing.T) {
 	for _, cmd := range allCommands(newRoot(&console{})) {
 		words := strings.Fields(cmd.CommandPath())
@@ -182,8 +182,8 @@ var wrong = map[string][][]string{
 	},
 }
 
-// The output of an invalid command line is a golden file for each kind of
-// mistake: both streams and the exit code.
+// For each kind of mistake, a golden file holds the output of an invalid
+// command line: both streams and the exit code.
 func TestWrongCommandLines(t *testing.T) {
 	for name, lines := range wrong {
 		file, err := filepath.Abs(filepath.Join("testdata", "wrong", name+".txt"))

@@ -15,7 +15,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// living is a run whose workload repeatedly restarts an app.
+// living is the configuration of a run whose workload repeatedly restarts an
+// app.
 const living = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -35,8 +36,8 @@ func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload stri
 }
 
 // A process grows until it dies of an OutOfMemoryError, each time too early for
-// a trend. The leak is still found, both by the deaths and by the growth that
-// all lives have in common.
+// a trend. The leak is still found, both from the deaths and from the growth
+// that all lives have in common.
 func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// loops is a run whose workload marks eight loops of three seconds of device
-// time.
+// loops is the configuration of a run whose workload marks eight loops of three
+// seconds of device time.
 const loops = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -29,9 +29,9 @@ workload:
 diagnose: { dump: at_marks }
 `
 
-// With marks that wait, each process has a dump after each loop and before the
-// next. With marks that do not wait, each process has at least three dumps, and
-// each missing dump is reported as missing evidence.
+// With marks that wait, each process is dumped after each loop, before the next
+// loop begins. With marks that do not wait, each process is dumped at least
+// three times, and each missing dump is reported as missing evidence.
 func TestMarksOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()
@@ -93,8 +93,8 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 	assertNothingLeft(t, r)
 }
 
-// screens is a run whose workload marks its loops. In each loop the app opens
-// and closes ten screens.
+// screens is the configuration of a run whose workload marks its loops. In each
+// loop the app opens and closes ten screens.
 const screens = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
@@ -110,10 +110,9 @@ workload:
 diagnose: { dump: at_marks, keep: none }
 `
 
-// An app that releases its screens two seconds after each loop has no leak in a
-// hundred dumps at marks that wait; dumps at marks that do not wait contain
-// work in progress. For an app that keeps a screen of each loop, the run proves
-// the leak.
+// If an app releases its screens two seconds after each loop, a hundred dumps
+// at marks that wait show no leak; dumps at marks that do not wait contain work
+// in progress. If an app keeps one screen per loop, the run proves the leak.
 func TestScreensOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	path, err := build()

@@ -109,7 +109,7 @@ var nextStep = regexp.MustCompile(
 	`\b(install|connect|accept|name (one|the one)|reconnect|choose|check|stop it|end it)\b`)
 
 // The first line that a newcomer sees says what to do, whatever is missing. The
-// golden files have the entire output; -update rewrites them.
+// golden files contain the entire output; -update rewrites them.
 func TestNewcomer(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the adb program of this test is a shell script")
@@ -119,8 +119,8 @@ func TestNewcomer(t *testing.T) {
 			t.Run(place.name+"/"+verb, func(t *testing.T) {
 				text := arrive(t, place.port(t), place.noADB, verb)
 				if place.name == "two-phones" && verb == "run" {
-					// A run uses both the adb server and the phone, and it
-					// starts.
+					// Here a run uses both the adb server and the phone, and
+					// starts; only its first two lines are compared.
 					text = strings.Join(strings.SplitAfter(text, "\n")[:2], "")
 				} else if first := strings.Split(text, "\n")[1]; !nextStep.MatchString(first) {
 					t.Errorf("the first line does not say what to do: %s", first)

@@ -16,10 +16,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// settlers is a run of three hours in which real processes grow and stop
-// growing: one loads 225 MB within a quarter of an hour, one fills a cache of
-// 200 MB in 40 min and then keeps it full. The leaking processes in this run
-// leak half as fast as those of the nightly run.
+// settlers is the configuration of a run of three hours in which real processes
+// grow and stop growing: one loads 225 MB within a quarter of an hour, one
+// fills a cache of 200 MB in 40 min and then keeps it full. The leaking
+// processes in this run leak half as fast as those of the nightly run.
 const settlers = `version: 1
 app:
   package: PACKAGE
@@ -104,8 +104,8 @@ func TestNightOnTheHostDevice(t *testing.T) {
 	t.Run("user build", func(t *testing.T) { other.end(t).assertDegraded(t, user) })
 }
 
-// nearing is a run of processes that are approaching a limit: the limit of open
-// files, or that of the Java heap.
+// nearing is the configuration of a run with processes that approach a limit:
+// on open files, or on the Java heap.
 const nearing = `version: 1
 app: { package: PACKAGE, processes: ["PACKAGE:*"] }
 devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }

@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// The test requests each object for which AOSP's ahat computed values, as a
-// user would, and compares the values.
+// As a user would, the test requests each object for which AOSP's ahat computed
+// values, and compares these values.
 func TestObjectsAgainstAhat(t *testing.T) {
 	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
 	if err != nil || len(tables) < 5 {
@@ -88,7 +88,8 @@ func TestObjectsKeys(t *testing.T) {
 	}
 }
 
-// MAT's DominatorTreeTest states what R dominates, and what it retains.
+// MAT's DominatorTreeTest states what the object R dominates, and what it
+// retains.
 func TestObjectsOfMATsDominatorTest(t *testing.T) {
 	const prefix = "org.eclipse.mat.tests.CreateSampleDump$DominatorTestData$"
 	graph, err := hproftest.ReadGraph(recorded.Read(t, "hprof", "mat-sun_jdk6_32bit.hprof"))
@@ -164,8 +165,8 @@ func TestObjectsOfTheManifest(t *testing.T) {
 }
 
 // For each object, the tree in the output of analyze agrees with the output of
-// `leakgate objects`. The tree contains the children that retain most, and the
-// total bytes of the other children.
+// `leakgate objects`. The tree contains the children that retain the most
+// bytes, and the total bytes of the other children.
 func TestTreeAgreesWithObjects(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 34})
 	var pictures []hproftest.Ref
@@ -350,7 +351,8 @@ func TestObjectsRejectsWrongUse(t *testing.T) {
 }
 
 // cartDump writes a dump of carts, and of a subclass of the cart class. It
-// returns the path of the dump, the IDs, the carts and their two states.
+// returns the path of the dump, its IDs, and the carts followed by their two
+// states.
 func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -414,7 +416,7 @@ func TestObjectsOfClass(t *testing.T) {
 }
 
 // TestObjectsOfClassAgainstPlainReading compares the result for a recorded dump
-// with a plain reading of it.
+// with that of the plain reader.
 func TestObjectsOfClassAgainstPlainReading(t *testing.T) {
 	t.Parallel()
 	file := "mat-sun_jdk6_32bit.hprof"

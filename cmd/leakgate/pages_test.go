@@ -24,7 +24,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// readPages returns the Markdown files of the repository by their paths.
+// readPages returns the Markdown files of the repository, keyed by path.
 func readPages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

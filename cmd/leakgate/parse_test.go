@@ -94,8 +94,8 @@ func holdMeminfo(t *testing.T, file string, cells []string) {
 	}
 	if cells[6] != "-" {
 		want["swap_pss_kb"] = strings.Fields(cells[6])[0]
-		// The notes of the table: SwapPss is part of the total, Swap and
-		// Swapped are not.
+		// According to the notes of the table, SwapPss is part of the total;
+		// Swap and Swapped are not.
 		text := recorded.Read(t, "device", file)
 		want["swap_in_total"] = strconv.FormatBool(bytes.Contains(text, []byte("SwapPss")))
 	}

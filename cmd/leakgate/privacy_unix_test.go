@@ -34,29 +34,29 @@ const (
 func TestRunIsPrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		umask int
-		// The field there is the mode of the directory if the directory exists
-		// before the run, otherwise 0.
-		there fs.FileMode
+		// dirMode is the mode of the directory if it exists before the run,
+		// otherwise 0.
+		dirMode fs.FileMode
 	}{"umask 022": {0o022, 0}, "umask 077": {0o077, 0},
 		"umask 022 in a directory that others may enter": {0o022, 0o755}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newPrivateHost(t)
 				dir := filepath.Join(h.home, "runs", "tonight")
-				if c.there != 0 {
+				if c.dirMode != 0 {
 					dir = filepath.Join(h.home, "there")
-					if err := os.Mkdir(dir, c.there); err != nil {
+					if err := os.Mkdir(dir, c.dirMode); err != nil {
 						t.Fatal(err)
 					}
 				}
 				h.run(t, c.umask, dir, deviceWork)
-				h.assertPrivateRun(t, dir, c.there)
+				h.assertPrivateRun(t, dir, c.dirMode)
 			})
 		})
 	}
 }
 
-// The tests above would detect a violation.
+// This shows that the other tests would detect a violation.
 func TestRunThatKeepsAllIsNotPrivate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newPrivateHost(t)
@@ -133,9 +133,9 @@ func newPrivateHost(t *testing.T) *privateHost {
 	return h
 }
 
-// The workloads of a run with a leak: one on the device, with the clock of a
-// synctest bubble, and one on the host. Each takes about 50 minutes of device
-// time.
+// These are the workloads of a run with a leak: one on the device, with the
+// clock of a synctest bubble, and one on the host. Each takes about 50 minutes
+// of device time.
 const (
 	deviceWork = "{ device_command: 'echo a step; sleep 3000' }"
 	hostWork   = "{ command: [/bin/sh, -c, 'echo a step; sleep 7.5'] }"
@@ -154,8 +154,8 @@ func (h *privateHost) run(t *testing.T, umask int, dir, workload string, flags .
 	phone := androidsim.New(androidsim.Options{
 		Serial: "phone-a", API: 30, Scale: 400, Seed: 5, Root: true, BuildType: "userdebug",
 		Apps: []androidsim.App{apps("com.shop", androidsim.Leak(androidsim.Java, 300, 0)), apps(bank)},
-		// A small dump in which the key of a map is a PIN; the hash code of the
-		// PIN is therefore set.
+		// The dump is small, and the key of a map in it is a PIN, whose hash
+		// code is therefore set.
 		DumpHeap: func(w io.Writer, d androidsim.Heap) error {
 			heap := hproftest.Android(hproftest.Phone{SDK: d.API, Process: d.Process})
 			heap.Hold("com.shop.Screens", "sAll",
@@ -180,9 +180,9 @@ func (h *privateHost) run(t *testing.T, umask int, dir, workload string, flags .
 
 // assertPrivateRun expects no files that other users may read, no data about
 // the host or other apps, and nothing that users typed.
-func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMode) {
+func (h *privateHost) assertPrivateRun(t *testing.T, dir string, dirMode fs.FileMode) {
 	t.Helper()
-	assertOwnersAlone(t, dir, there)
+	assertOwnersAlone(t, dir, dirMode)
 	for path, content := range h.contents(t, dir) {
 		h.assertClean(t, path, content)
 	}
@@ -191,19 +191,18 @@ func (h *privateHost) assertPrivateRun(t *testing.T, dir string, there fs.FileMo
 	}
 }
 
-// assertOwnersAlone expects that other users cannot read or enter anything. The
-// argument there is the mode of the directory if the directory existed before
-// the run.
-func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
+// assertOwnersAlone expects that other users cannot read or enter anything. If
+// the directory existed before the run, dirMode is its mode; otherwise it is 0.
+func assertOwnersAlone(t *testing.T, dir string, dirMode fs.FileMode) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		info, err := e.Info()
-		if path == dir && there != 0 {
-			if err == nil && info.Mode().Perm() != there {
-				t.Errorf("the mode of %s changed to %v, want %v", path, info.Mode(), there)
+		if path == dir && dirMode != 0 {
+			if err == nil && info.Mode().Perm() != dirMode {
+				t.Errorf("the mode of %s changed to %v, want %v", path, info.Mode(), dirMode)
 			}
 			return err
 		}
@@ -217,7 +216,8 @@ func assertOwnersAlone(t *testing.T, dir string, there fs.FileMode) {
 	}
 }
 
-// contents returns the files of a directory, as they are and decompressed.
+// contents returns the contents of the files in a directory, both as they are
+// and decompressed.
 func (h *privateHost) contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}

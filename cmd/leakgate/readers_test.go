@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// readers are common leaks of an app. The report of each leak was shown to
+// readers lists common leaks of an app. The report of each leak was shown to
 // people who knew neither the app nor this program, with four questions: what
 // leaks, who holds it, which line to change, and how much it costs.
 // NAME.answer.md contains the answers.

@@ -160,8 +160,8 @@ func replayed(t *testing.T, out string) map[string]any {
 	return p
 }
 
-// Unknown values are null, lists are lists, and times are relative to the first
-// sample.
+// Unknown values are null, lists are never null, and times are relative to the
+// first sample.
 func TestReplayJSON(t *testing.T) {
 	code, out, errOut := typed(t,
 		nil, "replay", recording(t, "short.csv", 3, 0, false), "--policy", "article", "--json")
@@ -230,7 +230,7 @@ func TestReplayText(t *testing.T) {
 	}
 }
 
-// --base is repeatable: JSON has a single base as a string, and several as a
+// --base may be repeated: in JSON, a single base is a string and several are a
 // list.
 func TestReplayBases(t *testing.T) {
 	head, a, b := recording(t, "head.csv", 200, 100, true), recording(t, "a.csv", 200, 100, true),

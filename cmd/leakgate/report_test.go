@@ -21,7 +21,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// report prints the same report again for a run that has ended.
+// The report command prints the same report again for a run that has ended.
 func TestReportOfCompleteRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
@@ -99,8 +99,9 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	return dir, dumps
 }
 
-// Every report of a killed run has the same findings as the first report, even
-// if the dump has changed since. A dump that no line mentions is stripped too.
+// Every report of a killed run contains the same findings as the first report,
+// even if the dump has changed since. A dump that no line mentions is stripped
+// too.
 func TestReportTwiceOfAKilledRun(t *testing.T) {
 	for _, keep := range []string{"stripped", "raw", "none"} {
 		dir, dumps := killedRun(t, keep)
@@ -148,8 +149,8 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 	}
 }
 
-// Ctrl-C in a report removes no artifact that is not analyzed yet: the next
-// report analyzes it.
+// If Ctrl-C interrupts a report, artifacts that are not analyzed yet are kept,
+// and the next report analyzes them.
 func TestReportInterrupted(t *testing.T) {
 	for _, keep := range []string{"stripped", "raw", "none"} {
 		dir, dumps := killedRun(t, keep)

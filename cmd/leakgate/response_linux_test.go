@@ -24,7 +24,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// The UIDs of the shell of a user build and of an app.
+// shellUser and appUser are the UIDs of the shell of a user build and of an
+// app.
 const (
 	shellUser = 2000
 	appUser   = 10123
@@ -460,7 +461,8 @@ func (w watched) assertGrown(t *testing.T, what string, got *int64, before, d re
 	w.assertLeaked(t, what, got, before.T, w.collectedAt(t, before), d)
 }
 
-// collectedAt returns when the last artifact of a diagnosis was collected.
+// collectedAt returns the time at which the last artifact of a diagnosis was
+// collected.
 func (w watched) collectedAt(t *testing.T, d record.Diagnosis) float64 {
 	t.Helper()
 	for _, e := range w.events {
@@ -511,7 +513,7 @@ func (w watched) assertJavaLeak(t *testing.T) {
 		!strings.Contains(strings.Join(f.Trace, "\n"), "static Leaky.OPEN_SESSIONS") {
 		t.Errorf("got suspect %s with trace %q, want Leaky$Session, held by Leaky.OPEN_SESSIONS", f.Name, f.Trace)
 	}
-	// The leak began slightly before it was first found.
+	// The leak began slightly before the process was first found.
 	began := w.foundAt("java")
 	w.assertLeaked(t, "leaked sessions", f.Bytes, began, began, d)
 	w.says(t, "x Leaky$Session, held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS", "MB retained")

@@ -33,7 +33,7 @@ func shop(serial string, models ...androidsim.Model) *androidsim.Phone {
 	})
 }
 
-// serve returns an environment to which the given phones are attached.
+// serve returns an environment in which the given phones are attached.
 func serve(t *testing.T, phones ...adbd.Phone) map[string]string {
 	t.Helper()
 	server, err := adbd.Listen(phones...)

@@ -44,8 +44,8 @@ func TestRunGated(t *testing.T) {
 			code, out, errOut := phone.typed(t, "run", file, "--out", name)
 			return code, out + errOut
 		}
-		// The first use of a baseline: leaks are reported, but do not fail the
-		// run.
+		// When a baseline is used for the first time, leaks are reported, but
+		// do not fail the run.
 		code, out := run("first", "CheckoutActivity CartActivity", "")
 		if code != 0 || !strings.Contains(out, "there is no base run to compare with yet; 1 leak grows in this run") {
 			t.Fatalf("exit %d\n%s", code, out)

@@ -41,8 +41,8 @@ func secret(t *testing.T) []byte {
 	return data
 }
 
-// only checks that a directory contains exactly the given files.
-func only(t *testing.T, dir string, names ...string) {
+// assertFiles checks that a directory contains exactly the given files.
+func assertFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -65,7 +65,8 @@ func checkFile(t *testing.T, path string, want []byte) {
 	}
 }
 
-// A dump in any compression is stripped, to a file and to standard output.
+// A dump in any supported compression format is stripped, to a file and to
+// standard output.
 func TestStrip(t *testing.T) {
 	data := secret(t)
 	want, done := strippedOf(t, data)
@@ -82,7 +83,7 @@ func TestStrip(t *testing.T) {
 			}
 			checkFile(t, out, want)
 			checkFile(t, path, in)
-			only(t, dir, "out.hprof")
+			assertFiles(t, dir, "out.hprof")
 			code, text, errOut := ran(t, "strip", "--force", path, out)
 			if code != exitOK || errOut != "" || !strings.Contains(text, " arrays; and ") ||
 				strings.Count(text, "\n") != 1 {
@@ -201,8 +202,8 @@ func TestStripRejectsWrongInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused(t, c.code, append([]string{"strip"}, c.args...), c.words...)
-			only(t, dir, "damaged.gz", "damaged.hprof", "empty.hprof", "folder", "in.hprof", "there.hprof")
-			only(t, folder)
+			assertFiles(t, dir, "damaged.gz", "damaged.hprof", "empty.hprof", "folder", "in.hprof", "there.hprof")
+			assertFiles(t, folder)
 			checkFile(t, in, data)
 			checkFile(t, there, []byte("kept"))
 		})
@@ -238,7 +239,7 @@ func TestStripToATerminal(t *testing.T) {
 	}
 }
 
-// A file that is created meanwhile is not overwritten.
+// A file that is created in the meantime is not overwritten.
 func TestStripKeepsConcurrentFile(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.hprof")
@@ -253,7 +254,7 @@ func TestStripKeepsConcurrentFile(t *testing.T) {
 		t.Errorf("exit %d, %s", code, errOut.String())
 	}
 	checkFile(t, out, []byte("kept"))
-	only(t, dir, "out.hprof")
+	assertFiles(t, dir, "out.hprof")
 }
 
 // readerFunc returns a reader that calls a function before its first byte is

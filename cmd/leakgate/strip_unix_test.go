@@ -30,7 +30,7 @@ func TestStripInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		j.interrupted(t, s)
-		only(t, dir)
+		assertFiles(t, dir)
 	}
 	path := chainFile(t, 3_000_000)
 	data, err := os.ReadFile(path)
@@ -52,12 +52,12 @@ func TestStripInterrupted(t *testing.T) {
 			if err := os.Remove(out); err != nil {
 				t.Fatal(err)
 			}
-			only(t, dir)
+			assertFiles(t, dir)
 		case code == 130 && strings.Contains(j.errOut.String(), "interrupted; nothing was written"):
 			interrupted++
-			only(t, dir)
+			assertFiles(t, dir)
 		case code == -1 && j.errOut.Len() == 0:
-			only(t, dir) // the program did not handle signals yet
+			assertFiles(t, dir) // the program did not handle signals yet
 		default:
 			t.Errorf("exit %d, %s", code, j.errOut.String())
 		}
@@ -116,5 +116,5 @@ func TestStripOntoAFullDisk(t *testing.T) {
 		strings.Contains(string(text), ".out.hprof") {
 		t.Errorf("exit %d, %s", code, text)
 	}
-	only(t, dir)
+	assertFiles(t, dir)
 }
