@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// filling returns a process whose cache is still filling when its run of 2 h
-// ends, and which also leaks.
+// filling returns a process that leaks at the given rate and whose cache is
+// still filling after 2 h.
 func filling(leak, hours float64) scenario.Scenario {
 	return scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180, Leak: leak}
 }
@@ -81,8 +81,8 @@ func againstFaults(t *testing.T, name string, v detector.Verdict) {
 	}
 }
 
-// TestCompareToShorterSuite checks that loops that only the longer run has are
-// ignored, both for the growth and for the duration.
+// TestCompareToShorterSuite checks that loops that occur only in the longer run
+// are ignored, both in the growth and in the duration.
 func TestCompareToShorterSuite(t *testing.T) {
 	for _, hours := range [][2]float64{{6, 6}, {6, 3}, {3, 6}} {
 		for seed := range uint64(5) {
@@ -114,9 +114,9 @@ func TestCompareToItself(t *testing.T) {
 	}
 }
 
-// TestCompareToTooShort checks that two runs with less than half an hour in
-// common have no verdict on their difference, and that this is reported. A leak
-// that the run proves by itself is still a leak.
+// TestCompareToTooShort checks that two runs that share less than half an hour
+// get no verdict on their difference, and that this is reported. A leak that
+// the run proves by itself is still a leak.
 func TestCompareToTooShort(t *testing.T) {
 	for _, hours := range [][2]float64{{2, 0.4}, {0.4, 2}, {2, 0}, {0, 2}, {0, 0}} {
 		head, base := detector.New(detector.RobustPolicy()), detector.New(detector.RobustPolicy())
@@ -140,8 +140,8 @@ func TestCompareToTooShort(t *testing.T) {
 	}
 }
 
-// TestCompareToOtherPolicy checks that both runs must be judged by policy
-// "robust".
+// TestCompareToOtherPolicy checks that both runs must be judged by the robust
+// policy.
 func TestCompareToOtherPolicy(t *testing.T) {
 	robust, article := detector.New(detector.RobustPolicy()), detector.New(detector.ArticlePolicy())
 	for name, pair := range map[string][2]*detector.Detector{
@@ -212,9 +212,9 @@ func TestCompareToFallingBase(t *testing.T) {
 	}
 }
 
-// TestCompareToSameLeak checks that a leak that the base run has too is not a
-// difference, and that a base run with less than half of the leak does not hide
-// it.
+// TestCompareToSameLeak checks that a leak that also occurs in the base run is
+// not a difference, and that a base run that leaks less than half as fast does
+// not hide it.
 func TestCompareToSameLeak(t *testing.T) {
 	for seed := range uint64(10) {
 		for rate, want := range map[float64]detector.Gate{100: detector.Pass, 20: detector.Leak} {

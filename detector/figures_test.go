@@ -125,9 +125,9 @@ func noisyLine(n int, interval, perHour, sd float64) trend.Line {
 	return trend.Fit(x, y)
 }
 
-// TestTwoProcesses52 checks that the same 50 MB/h has t 8.5 in a quiet process
-// and 0.85 in a noisy one. With 50 samples (25 minutes), both values match the
-// printed values.
+// TestTwoProcesses52 checks that the same 50 MB/h yields a t of 8.5 in a quiet
+// process and of 0.85 in a noisy one. With 50 samples (25 minutes), both values
+// match the printed values.
 func TestTwoProcesses52(t *testing.T) {
 	for sd, want := range map[float64]float64{5: 8.5, 50: 0.85} {
 		if l := noisyLine(50, 30, 50, sd); math.Abs(l.T-want) > 0.005*want {
@@ -137,8 +137,8 @@ func TestTwoProcesses52(t *testing.T) {
 }
 
 // TestTable72 checks that the printed table follows its printed formula, which
-// is the article's t > 2 alone at 15 s. With R2 > 0.6, the rule requires 3.9 to
-// 9.5 times the printed rate.
+// is the article's condition t > 2 alone, at an interval of 15 s. With R2 >
+// 0.6, the rule requires 3.9 to 9.5 times the printed rate.
 func TestTable72(t *testing.T) {
 	printed := map[float64][4]float64{5: {33, 18, 6, 2}, 20: {131, 72, 25, 9}, 50: {329, 179, 63, 22}}
 	for sd, row := range printed {
@@ -165,9 +165,9 @@ func TestTable72(t *testing.T) {
 	}
 }
 
-// TestDoublingThePoints55 checks the article's claim that twice the points turn
-// t 1.5 into 4.2. The claim holds for twice the time; at twice the density, t
-// is 2.1.
+// TestDoublingThePoints55 checks the article's claim that doubling the points
+// increases t from 1.5 to 4.2. The claim holds for twice the time; at twice the
+// density, t is 2.1.
 func TestDoublingThePoints55(t *testing.T) {
 	const n = 60
 	rate := 1.5 / noisyLine(n, 30, 1, 5).T
@@ -182,9 +182,9 @@ func TestDoublingThePoints55(t *testing.T) {
 	}
 }
 
-// TestPrintedPairs55 checks the walk-through's pairs of t and R2. As t^2 =
-// (n-2) R2/(1-R2), they cannot come from the number of points that a window has
-// at 30 s, and t > 2 never decides if R2 > 0.6 is also required.
+// TestPrintedPairs55 checks the walk-through's pairs of t and R2. Since t^2 =
+// (n-2) R2/(1-R2), these pairs cannot come from the number of points that a
+// window has at 30 s, and t > 2 never decides if R2 > 0.6 is also required.
 func TestPrintedPairs55(t *testing.T) {
 	tFor := func(n, r2 float64) float64 { return math.Sqrt((n - 2) * r2 / (1 - r2)) }
 	for _, tt := range []struct{ n, r2, printed, really float64 }{
@@ -202,9 +202,9 @@ func TestPrintedPairs55(t *testing.T) {
 	}
 }
 
-// TestStep checks the article's claim that a step has R2 below 0.6. A clean
-// step at the fraction f of the window has R2 = 3f(1-f), which is above 0.6
-// near the middle.
+// TestStep checks the article's claim that the R2 of a step is below 0.6. The
+// R2 of a clean step at the fraction f of the window is 3f(1-f), which is above
+// 0.6 near the middle.
 func TestStep(t *testing.T) {
 	const n = 240
 	for k := 1; k < n; k++ {
@@ -224,8 +224,8 @@ func TestStep(t *testing.T) {
 }
 
 // TestWalkThrough55 replays the article's walk-through: 600 MB/h of Java heap.
-// Its order, floors and growth are reproduced. Its times are not: a quiet
-// process is SUSPICIOUS at minute 5, and the third segment is complete 15
+// Its order, floors and growth are reproduced. Its times are not reproduced: a
+// quiet process is SUSPICIOUS at minute 5, and the third segment is complete 15
 // minutes later, not 12.
 func TestWalkThrough55(t *testing.T) {
 	leak := simulation{seed: 1, length: 25 * minute, sigma: 5, rotation: 90 * time.Second, diagnosis: 90 * time.Second}

@@ -169,7 +169,7 @@ func FuzzRobust(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	// A leak, a restart in LEAKING, then extreme times.
+	// This seed is a leak, a restart in LEAKING, and then extreme times.
 	var leak []byte
 	for range 400 {
 		leak = append(leak, 31, 60, 0xff, 0x7f)
@@ -182,7 +182,8 @@ func FuzzRobust(f *testing.F) {
 			if err := a.after(a.input(data)); err != nil {
 				t.Fatal(err)
 			}
-			// MaxGap is 45 min, so there are 10 looks at 5 series.
+			// MaxGap is 45 min, so one input causes about 10 looks at each of 5
+			// series; the limit is twice that.
 			if a.looks-before > 50*2 {
 				t.Fatalf("one input caused %d looks, want at most 100", a.looks-before)
 			}
@@ -199,8 +200,8 @@ func FuzzRobust(f *testing.F) {
 	})
 }
 
-// TestClockJumpCost checks that a jump of the clock, however large, costs at
-// most the looks of MaxGap.
+// TestClockJumpCost checks that a jump of the clock, however large, causes at
+// most as many looks as MaxGap allows.
 func TestClockJumpCost(t *testing.T) {
 	for _, by := range []time.Duration{
 		29 * time.Minute, time.Hour, 30 * 24 * time.Hour, 100 * 365 * 24 * time.Hour,

@@ -84,7 +84,7 @@ func moved(v detector.Verdict, by time.Duration) detector.Verdict {
 	return v
 }
 
-// lively returns scenarios of the given number of hours with many events.
+// lively returns scenarios with many events, each of the given number of hours.
 func lively(hours float64) []scenario.Scenario {
 	return slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Kinds(hours))
 }
@@ -250,7 +250,7 @@ func TestReadingsFromBefore(t *testing.T) {
 
 // TestOrderDoesNotMatter checks that the order of a breakdown and a sample does
 // not matter: a breakdown takes seconds, so samples overtake it. If the driver
-// memory changes meanwhile, a sample is raised by an older value.
+// memory changes in the meantime, a sample is raised by an older value.
 func TestOrderDoesNotMatter(t *testing.T) {
 	still := func(x *seen) {
 		x.breakdown.Dim[detector.Graphics], x.breakdown.EGL = known.Of(35*detector.MB), known.Of(35*detector.MB)

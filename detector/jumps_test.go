@@ -113,7 +113,7 @@ func TestJumpFallsBack(t *testing.T) {
 	}
 }
 
-// TestNoJumps lists rises that are not jumps.
+// TestNoJumps checks rises that must not be reported as jumps.
 func TestNoJumps(t *testing.T) {
 	tests := map[string]func(minute float64) float64{
 		"100 MB at once":            risesAt(100, 60),

@@ -6,7 +6,8 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// line returns the line of a dimension with the given growth in MB and t.
+// line returns the line of a dimension with the given growth in MB and the
+// given t.
 func line(growth, t float64) trend.Line {
 	return trend.Line{N: 10, Span: 3600, Slope: growth * MB / 3600, SE: 1, T: t}
 }

@@ -25,8 +25,7 @@ func night(t testing.TB, name string) scenario.Night {
 	return all[i]
 }
 
-// spent returns the detector of a night after the entire night, with its
-// verdict.
+// spent plays a whole night and returns the detector and its verdict.
 func spent(n scenario.Night, seed uint64) (*detector.Detector, detector.Verdict) {
 	r := rand.New(rand.NewPCG(seed, 191))
 	s := n.Draw(r)
@@ -168,9 +167,9 @@ func sentenceFault(v detector.Verdict) error {
 	return nil
 }
 
-// short returns a detector that has watched lives of the given number of
-// minutes. The function returns the level in MB for a life and an age in
-// minutes.
+// short returns a detector that has watched the given number of lives, each of
+// the given number of minutes. level returns the level in MB for a life and an
+// age in minutes.
 func short(lives, minutes int, cause detector.Cause, early bool,
 	level func(life int, age float64) float64) *detector.Detector {
 	d := detector.New(detector.RobustPolicy())
@@ -197,9 +196,9 @@ func short(lives, minutes int, cause detector.Cause, early bool,
 // rippled returns a small noise in MB that is the same in each run.
 func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
 
-// TestMemoryDeaths checks that lives that are too short for any trend are a
-// leak if three of them died because of memory. Kills because the device was
-// low on memory count if the process grew.
+// TestMemoryDeaths checks that lives that are too short for any trend are
+// reported as a leak if three of them died because of memory. A kill due to low
+// memory on the device also counts, but only if the process grew.
 func TestMemoryDeaths(t *testing.T) {
 	flat := func(i int, age float64) float64 { return 200 + rippled(i, age) }
 	warm := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/3)) + rippled(i, age) }
@@ -244,8 +243,8 @@ func errorsOf(list ...error) error {
 }
 
 // TestLivesOfALeak checks that lives that grow evenly yield the rate of the
-// leak, and that its kind is that of the growing dimension. Lives that slow
-// down stay undecided.
+// leak, and that its kind is that of the growing dimension. Lives whose growth
+// slows down remain inconclusive.
 func TestLivesOfALeak(t *testing.T) {
 	line := func(i int, age float64) float64 { return 200 + 4*age + rippled(i, age) }
 	curve := func(i int, age float64) float64 { return 200 + 60*(1-math.Exp(-age/5)) + rippled(i, age) }
@@ -292,8 +291,9 @@ func TestLivesOfALeak(t *testing.T) {
 		Verdict(); !strings.Contains(v.Because, "over 12 lives, from minute 2 to 11), most of it in the second half") {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// A warm-up followed by growth along a line. Lives of 20 min are long
-	// enough to show this growth.
+	// These lives begin with a warm-up, followed by growth along a line. Lives
+	// of 20 min are too short to show this growth; lives of 21 min are long
+	// enough.
 	later := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/2)) + 5*age + rippled(i, age) }
 	for minutes, want := range map[int]detector.Gate{20: detector.Inconclusive, 21: detector.Leak} {
 		if v := short(12, minutes, detector.Killed, false, later).Verdict(); v.Gate != want {
@@ -313,9 +313,9 @@ func TestLivesOfALeak(t *testing.T) {
 	}
 }
 
-// TestDeathsAtOneLevel checks that a process that is killed whenever it reaches
-// 500 MB, after lives of any length, leaks. If a process is killed at varying
-// levels, the kills do not make it a leak.
+// TestDeathsAtOneLevel checks that a process leaks if it is killed whenever it
+// reaches 500 MB, whatever the length of its lives. If a process is killed at
+// varying levels, the kills do not make it a leak.
 func TestDeathsAtOneLevel(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit func(r *rand.Rand) float64
@@ -393,8 +393,8 @@ func TestGrowthIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestMustSee checks that a pass that could have missed a leak of the required
-// rate becomes inconclusive and that the verdict reports this.
+// TestMustSee checks that a pass becomes inconclusive if it could have missed a
+// leak of the required rate, and that the verdict says so.
 func TestMustSee(t *testing.T) {
 	d, v := spent(night(t, "app, 0 MB/h"), 1)
 	if v.Gate != detector.Pass || v.MinDetectable <= 0 {

@@ -33,7 +33,7 @@ func TestFamilyOf(t *testing.T) {
 }
 
 // FuzzFamily checks that digits never matter, that the family is short, and
-// that a family that was not truncated is its own family.
+// that the family of an untruncated family is that family itself.
 func FuzzFamily(f *testing.F) {
 	for _, s := range []string{
 		"loop 1", "gc", "\x1b[31mloop\x1b[0m 2", "\xff\xfe3", strings.Repeat("ü", 40), "İ1ı", "㊿ ٣ 𝟗", "\x00",
@@ -65,8 +65,8 @@ func FuzzFamily(f *testing.F) {
 	})
 }
 
-// TestMarksAreBounded checks that for marks with long names, only a short name
-// is kept for each of two families.
+// TestMarksAreBounded checks that only a shortened name is kept for each of two
+// families of marks with long names.
 func TestMarksAreBounded(t *testing.T) {
 	const most, long = 64 << 10, 1 << 17
 	for name, unit := range map[string]string{
@@ -123,8 +123,8 @@ func each(length time.Duration) func(time.Duration) string {
 	}
 }
 
-// with returns a function that returns the other marks at their times, and the
-// marks of the given function at all other times.
+// with returns a function that returns the marks in other at their times, and
+// those of marks at all other times.
 func with(marks func(time.Duration) string, other map[time.Duration]string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		if text, ok := other[at]; ok {
@@ -134,8 +134,8 @@ func with(marks func(time.Duration) string, other map[time.Duration]string) func
 	}
 }
 
-// between returns a function like that of each, with another mark in the middle
-// of each loop.
+// between returns a function like the one that each returns, but with a second
+// mark in the middle of each loop.
 func between(length time.Duration, first, second string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		switch n := 1 + at/length; at % length {
@@ -271,8 +271,8 @@ func TestAlignedAgainstAll(t *testing.T) {
 			t.Fatalf("%d blocks of %d levels", len(blocks), len(a.levels))
 		}
 		for k, got := range blocks {
-			// Counted from the end, because the latest levels are never
-			// skipped.
+			// The position is counted from the end, because the latest levels
+			// are never skipped.
 			to := len(a.levels) - (len(blocks)-1-k)*each
 			want := 0.0
 			for _, v := range a.levels[to-each : to] {
@@ -320,7 +320,8 @@ func TestAlignedAgainst(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	// In a long run each level covers two loops, in the short base run one.
+	// In a long run each level covers two loops; in the short base run it
+	// covers one.
 	slow := func(i int) float64 { return wave(i) + float64(i) }
 	got, part = levels(300, slow).against(levels(30, wave))
 	if len(got) != 15 || math.Abs(part-0.1) > 1e-9 || math.Abs(got[14]-28.5) > 0.001 {
@@ -372,8 +373,8 @@ func TestJudgedByLoops(t *testing.T) {
 	}
 }
 
-// TestRateByLoops checks that the rate of an exact line is found, however many
-// loops there are, by loops and by collections.
+// TestRateByLoops checks that the rate of an exact line is found both by loops
+// and by collections, however many there are.
 func TestRateByLoops(t *testing.T) {
 	const rate = 60
 	level := func(at time.Duration) float64 { return 300 + rate*at.Hours() }

@@ -9,10 +9,11 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// memoryBar is the most heap that a detector with full windows of policy
-// "article" may keep, in bytes, because a run of weeks may watch hundreds of
+// memoryBar is the maximum heap of a detector with full windows under the
+// policy "article", in bytes, because a run of weeks may watch hundreds of
 // processes from a small host. A detector keeps 11.5 kB, and 12.4 kB with the
-// evidence of a leak. Find out why before raising this limit.
+// evidence of a leak. If a detector exceeds this limit, find out why before
+// raising it.
 const memoryBar = 13000
 
 // heapOf returns the heap that each of n detectors keeps alive, in bytes. It
@@ -130,7 +131,7 @@ func heapOfAWeek(t *testing.T) (heap [8]float64) {
 	return heap
 }
 
-// week is a process that is watched for a week, every 30 s.
+// week is a process that is sampled every 30 s for a week.
 type week struct {
 	d    *Detector
 	r    *rand.Rand

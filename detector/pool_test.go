@@ -10,9 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// TestPoolIsFlat checks that lives of half an hour and more are flat if they do
-// not grow by 40 MB; lives of 45 min and more are also flat if their second
-// half does not grow by 20 MB.
+// TestPoolIsFlat checks that lives of half an hour and more are flat if no
+// growth is proven and growth of 40 MB is ruled out; lives of 45 min and more
+// are also flat if growth of 20 MB is ruled out in their second half.
 func TestPoolIsFlat(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    pool
@@ -250,8 +250,8 @@ func TestPairSigma(t *testing.T) {
 	}
 }
 
-// TestLastingJump checks that the largest jump of this stretch of which at
-// least half remains is found.
+// TestLastingJump checks that of the jumps of this stretch of which at least
+// half remains, the largest is found.
 func TestLastingJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		floor float64
@@ -345,8 +345,8 @@ func TestSettledRules(t *testing.T) {
 	}
 }
 
-// TestGaveBack checks that memory was given back only if at most a quarter of
-// the growth remains.
+// TestGaveBack checks that memory counts as given back only if at most a
+// quarter of the growth remains.
 func TestGaveBack(t *testing.T) {
 	back := func(to float64) func(float64) float64 {
 		return func(h float64) float64 {
@@ -363,8 +363,8 @@ func TestGaveBack(t *testing.T) {
 	}
 }
 
-// TestStillRising checks that a rise that keeps its pace to the end counts, and
-// that a curve that levels off does not.
+// TestStillRising checks that a rise that keeps its pace to the end counts as
+// still rising, and that a curve that levels off does not.
 func TestStillRising(t *testing.T) {
 	for name, c := range map[string]struct {
 		curve func(float64) float64
@@ -387,7 +387,8 @@ func TestStillRising(t *testing.T) {
 	}
 }
 
-// TestLowestAfter checks the lowest median of three floors.
+// TestLowestAfter checks the lowest median of three consecutive floors after a
+// slot.
 func TestLowestAfter(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	x := newTrack()
@@ -432,8 +433,8 @@ func TestBeyondSpread(t *testing.T) {
 	}
 }
 
-// TestFamilies checks that the family size is the product of the number of
-// processes, of long stretches and of the series of a process.
+// TestFamilies checks that the family size is the product of the numbers of
+// processes, of long stretches and of series per process.
 func TestFamilies(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	if m.families() != 1 || m.familiesOf(5) != 5 {
@@ -445,7 +446,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestPoolOfThree checks that three lives have two degrees of freedom.
+// TestPoolOfThree checks that a pool of three lives has two degrees of freedom.
 func TestPoolOfThree(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	lives := func(rates ...float64) (list []pastLife) {
@@ -491,8 +492,8 @@ func TestFirstWindowOfDimensions(t *testing.T) {
 	}
 }
 
-// TestLookAfterTwoMinutes checks that two minutes without a sample, or three
-// sampling intervals, are not a hole, and that a longer time is one.
+// TestLookAfterTwoMinutes checks that a time without samples is a hole only if
+// it exceeds both two minutes and three sampling intervals.
 func TestLookAfterTwoMinutes(t *testing.T) {
 	for _, c := range []struct {
 		rhythm, missing time.Duration
@@ -531,8 +532,8 @@ func fed(hours float64, curve func(h float64) float64) *Detector {
 	return d
 }
 
-// TestMinutes checks that the levels of minutes come from the slots for two
-// hours, and from the floors beyond that.
+// TestMinutes checks that the levels of the last two hours come from the slots,
+// and older levels from the floors.
 func TestMinutes(t *testing.T) {
 	for _, hours := range []float64{1.7, 3} {
 		m := fed(hours, func(h float64) float64 { return 100 + 60*h }).machine.(*robustMachine)
@@ -603,8 +604,8 @@ func TestRebootIsOneRestart(t *testing.T) {
 	}
 }
 
-// TestAgeOfLongLives checks that the first third is skipped for lives of 45
-// min, and a tenth for shorter ones.
+// TestAgeOfLongLives checks that the first third of lives of 45 min and more is
+// skipped, and the first tenth of shorter lives.
 func TestAgeOfLongLives(t *testing.T) {
 	for age, skip := range map[int]int{44: 5, 45: 15, 10: 1, 19: 2} {
 		m := newRobustMachine(RobustPolicy())
@@ -635,8 +636,8 @@ func TestSpreadBy(t *testing.T) {
 	}
 }
 
-// TestFellLately checks that a leak that was freed suddenly shortly before the
-// end has not settled.
+// TestFellLately checks that leaked memory that was suddenly freed shortly
+// before the end has not settled.
 func TestFellLately(t *testing.T) {
 	noise := func(h float64) float64 { return math.Sin(h * 77) }
 	at := func(fall float64) func(float64) float64 {
@@ -723,7 +724,7 @@ func TestFewReadings(t *testing.T) {
 }
 
 // TestCritical checks that the critical value is the 99.9 % point of Student's
-// t, and that it is shared by all series that are judged together.
+// t, and that it is larger if several series are judged together.
 func TestCritical(t *testing.T) {
 	m := newRobustMachine(RobustPolicy())
 	if got := m.critical(10); math.Abs(got-4.1437) > 1e-3 {
@@ -779,7 +780,7 @@ func TestReasons(t *testing.T) {
 }
 
 // TestOneLevel checks that five deaths at one level are enough and four are
-// not, and that half of all deaths at one level is not enough either.
+// not, and that at least half of all deaths must be at that level.
 func TestOneLevel(t *testing.T) {
 	for _, c := range []struct {
 		ends, others int

@@ -167,7 +167,7 @@ func fuzzInput(d *Detector, op byte, at time.Duration, level int64, b uint16) []
 		}
 	case 6:
 		if op == 6 {
-			// A value far outside any range.
+			// This value is far outside any range.
 			return d.AddSample(Sample{At: at + 1<<62, Bytes: 1<<63 - 1})
 		}
 	}

@@ -20,8 +20,8 @@ import (
 var update = flag.Bool("update", false, "rewrite testdata/verdicts.txt; review the difference")
 
 // TestRecordedVerdicts compares the numbers of many verdicts with reviewed
-// numbers, to a thousandth. The test shows which other verdicts a change of a
-// rule affects.
+// numbers, to within a thousandth. The test shows which other verdicts a change
+// to a rule affects.
 func TestRecordedVerdicts(t *testing.T) {
 	lines := recordedVerdicts(t)
 	const page = "testdata/verdicts.txt"
@@ -49,7 +49,7 @@ func TestRecordedVerdicts(t *testing.T) {
 }
 
 // alikeLines reports whether two lines agree word by word; numbers may differ
-// by a thousandth.
+// by up to a thousandth.
 func alikeLines(got, want string) bool {
 	a, b := strings.Fields(got), strings.Fields(want)
 	return slices.EqualFunc(a, b, func(x, y string) bool {

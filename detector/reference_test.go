@@ -134,8 +134,8 @@ func (r *reference) sample(t, bytes float64) {
 	}
 }
 
-// A spike must end before the next one counts. With too few points there is no
-// spike.
+// A spike must end before the next one counts. With too few points, the
+// previous result is kept.
 func (r *reference) spike(x, y []float64) bool {
 	now := x[len(x)-1]
 	var recent []float64

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// relapses simulates a process that dies repeatedly: each life lasts some
+// relapses simulates a process that dies repeatedly: each life lasts a few
 // minutes, with a sample every 30 s. Every fourth sample comes with a
 // breakdown.
 type relapses struct {
@@ -129,8 +129,8 @@ func TestRelapseText(t *testing.T) {
 	if len(got) != 1 || got[0].Rule != "relapse" {
 		t.Fatalf("%+v", r.steps)
 	}
-	// Three quarters of the way from 229 to 432 MB. The levels of 229 and 432
-	// MB include the graphics memory of the breakdowns.
+	// The alarm comes three quarters of the way from 229 to 432 MB. The levels
+	// of 229 and 432 MB include the graphics memory of the breakdowns.
 	if age := (got[0].At - begin).Minutes(); age < 13.5 || age > 15.5 {
 		t.Errorf("at %.1f min", age)
 	}

@@ -28,9 +28,9 @@ duration: 15m
 report: { junit: true }
 `
 
-// A run of 12 minutes has a verdict: either it names the screen that each loop
-// leaks, or it reports that nothing leaked. The files of the run agree, and
-// judging its samples again yields the same verdict.
+// A run of 12 minutes reaches a verdict: either it names the screen that each
+// loop leaks, or it reports that nothing leaked. The files of the run agree,
+// and judging its samples again yields the same verdict.
 func TestTwelveMinuteRunHasVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		screen  androidsim.Screen

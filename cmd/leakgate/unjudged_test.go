@@ -85,7 +85,8 @@ func TestRunWithoutVerdictIsAnnounced(t *testing.T) {
 	})
 }
 
-// Half an hour is enough for a verdict, from the command line too.
+// Half an hour is also enough for a verdict if the run is started from the
+// command line.
 func TestWatchForHalfAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 1200, 0)))

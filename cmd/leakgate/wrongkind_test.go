@@ -39,7 +39,7 @@ func kinds(t *testing.T) map[string]struct{ path, says string } {
 	w, _ := a.Create("shop.hprof")
 	_, _ = w.Write(dump)
 	_ = a.Close()
-	// A packet of a trace: a message with a timestamp.
+	// These are packets of a trace: messages with a timestamp.
 	trace := bytes.Repeat([]byte{0x0a, 6, 0x40, 1, 0x48, 2, 0x50, 3}, 100)
 	return map[string]struct{ path, says string }{
 		"dump":            {file("shop.hprof", dump), "a heap dump: analyze it with `leakgate analyze`"},
