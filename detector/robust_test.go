@@ -367,7 +367,7 @@ func TestEvidenceFades(t *testing.T) {
 	}
 }
 
-// leaker is a process that leaks 600 MB/h, whose samples the test adds itself.
+// leaker is a process that leaks 600 MB/h; the test itself adds its samples.
 type leaker struct {
 	d     *detector.Detector
 	at    time.Duration
@@ -395,9 +395,9 @@ func (l *leaker) grow(d time.Duration) []detector.Transition {
 	return l.steps[seen:]
 }
 
-// TestBreaks checks that after a restart, a change of the quantity or a long
-// hole the state returns from each state to NORMAL with the reason. The new
-// series needs 25 minutes again.
+// TestBreaks checks that a restart, a change of the quantity or a long hole
+// changes any state to NORMAL and states the reason. The new series needs 25
+// minutes again.
 func TestBreaks(t *testing.T) {
 	breaks := map[string]struct {
 		do   func(l *leaker) []detector.Transition
@@ -630,8 +630,8 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestEndsInTheMiddle checks that a run that ends in CONFIRMING or LEAKING has
-// the verdict leak or inconclusive.
+// TestEndsInTheMiddle checks that the verdict on a run that ends in CONFIRMING
+// or LEAKING is leak or inconclusive.
 func TestEndsInTheMiddle(t *testing.T) {
 	seen := map[string]int{}
 	for i, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(120, 4)) {

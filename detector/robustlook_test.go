@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// playSlopes lets a machine watch a process with noise that rises at the first
-// rate in MB/h until the given minute and then rises or falls at the second
-// rate. It calls the function with the machine every five minutes.
+// playSlopes lets a machine watch a process with random noise that rises at a
+// random rate until a random time and then rises or falls at another random
+// rate. It calls show with the machine every five minutes.
 func playSlopes(r *rand.Rand, show func(*robustMachine)) {
 	m := newRobustMachine(RobustPolicy())
 	length := time.Duration(70+r.IntN(240)) * time.Minute
@@ -36,8 +36,8 @@ func plainMedian(y []float64) float64 {
 
 // For each window that grows and is not noise, the growth is that of the line
 // over all its blocks, even if the noise is taken from the windows before it.
-// The end of the window counts only if the last quarter is above the quarter
-// before, and the rise is at least half of that of the line.
+// The end of the window counts as rising only if the last quarter is above the
+// quarter before, and the rise is at least half of that of the line.
 func TestLookAt(t *testing.T) {
 	ends, alone, short := 0, 0, 0
 	for seed := range uint64(300) {

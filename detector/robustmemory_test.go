@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// robustMemoryBar is the most heap that a detector of policy "robust" may keep,
+// robustMemoryBar is the maximum heap of a detector under the policy "robust",
 // in bytes, because a run of weeks may watch hundreds of processes from a small
 // host.
 const robustMemoryBar = 64 << 10

@@ -107,8 +107,8 @@ func TestKnownFaults(t *testing.T) {
 	}
 }
 
-// TestEvenChances checks that a leak of 4.24 s/T has R2 > 0.6 in about half of
-// the windows of length T with noise s.
+// TestEvenChances checks that a leak at a rate of 4.24 s/T, where s is the
+// noise, yields R2 > 0.6 in about half of the windows of length T.
 func TestEvenChances(t *testing.T) {
 	const sd, runs = 5 * MB, 3000
 	r := rand.New(rand.NewPCG(21, 22))
@@ -131,8 +131,8 @@ func TestEvenChances(t *testing.T) {
 	}
 }
 
-// TestSlowestLeaks checks that leaks of the rates in docs/article.md are found
-// in nearly all runs, and leaks of half these rates are not.
+// TestSlowestLeaks checks that leaks at the rates in docs/article.md are found
+// in nearly all runs, and that leaks at half these rates are not.
 func TestSlowestLeaks(t *testing.T) {
 	const runs = 100
 	found := func(s simulation, rate float64) (n int) {
@@ -257,9 +257,9 @@ func TestLeakWithinCooldown(t *testing.T) {
 	}
 }
 
-// TestDimensionsOverTheWholeWindow checks that the entire window of breakdowns
-// shows growth of the Java heap that lasted a long time and stopped before
-// CONFIRMING.
+// TestDimensionsOverTheWholeWindow checks that growth of the Java heap that
+// lasted a long time and stopped before CONFIRMING is found over the entire
+// window of breakdowns.
 func TestDimensionsOverTheWholeWindow(t *testing.T) {
 	p := play(func(a *articleRules) { a.minPoints = 11 }) // too few breakdowns for the GPU path, which needs ten
 	p.feed(5*minute+40*time.Second, 600, true).leak(15*minute, 600)

@@ -78,8 +78,8 @@ func TestLineOfAgainstFit(t *testing.T) {
 		if math.Abs(slope-want.Slope) > 1e-3*want.SE+1e-3 {
 			t.Fatalf("%d readings: %v MB/h, want %v", n, slope, want.Slope)
 		}
-		// Bartlett's factor for the autocorrelation of the residuals, which is
-		// limited to 0 to 0.9.
+		// The ratio is Bartlett's factor for the autocorrelation of the
+		// residuals, which is limited to values from 0 to 0.9.
 		if ratio := se / want.SE; ratio < 0.999 || ratio > 4.36 {
 			t.Fatalf("%d readings: error %v, but %v for independent noise", n, se, want.SE)
 		}

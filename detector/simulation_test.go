@@ -10,8 +10,8 @@ import (
 // simulation is a process with known growth and noise, sampled as the machine
 // demands.
 type simulation struct {
-	// policy is the policy that judges; if it has no name, it is "article" with
-	// changed constants.
+	// policy is the policy under which the run is judged; if it has no name, it
+	// is "article" with changed constants.
 	policy Policy
 	change func(*articleRules)
 	seed   uint64
@@ -31,8 +31,8 @@ type simulation struct {
 	diagnosis time.Duration
 }
 
-// The shares of the App Summary's dimensions, without TOTAL, in the level and
-// in the noise.
+// These are the shares of the App Summary's dimensions, without TOTAL, in the
+// level and in the noise.
 var (
 	simBase = [Total]float64{
 		JavaHeap: 60, NativeHeap: 70, Code: 45, Stack: 2, Graphics: 35, PrivateOther: 28, System: 20,
@@ -114,7 +114,8 @@ func (s simulation) run() (*Detector, []Transition) {
 	return d, steps
 }
 
-// leakAt returns when LEAKING was first reached, and the kind of the leak.
+// leakAt returns the time at which LEAKING was first reached, and the kind of
+// the leak.
 func leakAt(steps []Transition) (time.Duration, LeakKind, bool) {
 	for _, t := range steps {
 		if t.To == Leaking {

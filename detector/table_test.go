@@ -21,7 +21,7 @@ type player struct {
 	steps []Transition
 }
 
-// play returns a player that starts at an hour of uptime with 260 MB.
+// play returns a player that starts after an hour of uptime with 260 MB.
 func play(change func(*articleRules)) *player {
 	return &player{d: articleDetector(change), t: time.Hour, level: 260, java: 60}
 }
@@ -93,7 +93,8 @@ func (p *player) gap() *player { p.keep(p.d.Gap(p.t)); return p }
 
 func (p *player) diagnosed() *player { p.keep(p.d.DiagnosisFinished(p.t)); return p }
 
-// Other phases begin with these phases.
+// suspicious, confirming and leaking play the phases with which longer ones
+// begin.
 func (p *player) suspicious() *player { return p.leak(5*time.Minute+10*time.Second, 600) }
 func (p *player) confirming() *player { return p.suspicious().leak(15*time.Minute, 600) }
 func (p *player) leaking() *player    { return p.confirming().feed(2*time.Minute, 600, true) }
@@ -117,8 +118,8 @@ var articleRows = []struct {
 		return play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious().textures(10)
 	}},
 	{"5.4 gpu", Confirming, Leaking, 0, GPU, func() *player {
-		// Too few breakdowns for the dimensions, but enough for the graphics
-		// path.
+		// There are too few breakdowns for the dimensions, but enough for the
+		// graphics path.
 		return play(func(a *articleRules) { a.extraBreakdowns = 100 }).confirming().textures(10)
 	}},
 	{"5.5 trend", Normal, Suspicious, 0, None, func() *player { return play(nil).suspicious() }},

@@ -116,7 +116,8 @@ func TestReadingsOutOfOrder(t *testing.T) {
 }
 
 // TestRebootForgetsCooldown checks that the cooldown ends at a reboot, because
-// the age of the last diagnosis cannot be computed on a new clock.
+// the age of the last diagnosis cannot be computed once the clock has
+// restarted.
 func TestRebootForgetsCooldown(t *testing.T) {
 	for at, want := range map[time.Duration]LeakKind{time.Hour + 11*minute: None, minute: Unknown} {
 		p := play(nil).leak(10*minute, 0).diagnosed()

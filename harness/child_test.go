@@ -517,8 +517,8 @@ func (o *result) runs() []string {
 	return found
 }
 
-// has fails the test if a string lacks a substring.
-func has(t *testing.T, what, text string, parts ...string) {
+// assertContains fails the test if a string lacks a substring.
+func assertContains(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
 		if !strings.Contains(text, p) {
@@ -527,8 +527,8 @@ func has(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// lacks fails the test if a string contains a substring.
-func lacks(t *testing.T, what, text string, parts ...string) {
+// assertLacks fails the test if a string contains a substring.
+func assertLacks(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
 		if strings.Contains(text, p) {

@@ -70,8 +70,8 @@ var newest = sync.OnceValues(func() (programs, error) {
 	return build(modfile)
 })
 
-// versions runs a test with each version of Ginkgo, on benches whose phones are
-// created by make.
+// versions runs a test with each version of Ginkgo; with returns a bench with
+// the given phones.
 func versions(t *testing.T, do func(t *testing.T, with func(phones ...adbd.Phone) *bench)) {
 	for name, of := range map[string]func() (programs, error){"pinned": current, "newest": newest} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestNewestGinkgo(t *testing.T) {
 	plain := testNames(b.run(t, child{scenario: "shop", args: []string{"--dry-run"}, plain: true}))
 	for _, args := range [][]string{nil, {"-p", "--procs=3"}} {
 		r := b.run(t, child{scenario: "shop", args: args})
-		has(t, "the console", r.console, "Ran 18 of 19 Specs")
+		assertContains(t, "the console", r.console, "Ran 18 of 19 Specs")
 		checkShop(t, r)
 		if got := testNames(r); !slices.Equal(got, plain) {
 			t.Errorf("got test names %q\nwant, as without leakgate, %q", got, plain)
@@ -152,8 +152,8 @@ func wantNodes() map[string]record.CheckVerdict {
 	return out
 }
 
-// Specs under nodes of each type: a leak fails its spec, whichever node starts
-// and ends the app.
+// In specs under nodes of each type, a leak fails its spec, whichever node
+// starts and ends the app.
 func TestAllNodes(t *testing.T) {
 	versions(t, func(t *testing.T, with func(...adbd.Phone) *bench) {
 		for _, args := range [][]string{nil, {"--procs=3"}, {"--randomize-all", "--seed=5"}} {
@@ -188,7 +188,7 @@ func TestAllNodes(t *testing.T) {
 			if !failed || r.code != 1 {
 				t.Errorf("%v: exit %d, want 1 and a failed suite: %s", args, r.code, verdict)
 			}
-			has(t, "the verdict on the suite", verdict, "failed before each leaks: com.cart: leaks",
+			assertContains(t, "the verdict on the suite", verdict, "failed before each leaks: com.cart: leaks",
 				"leaks and panics: com.cart: leaks", "leaks and takes too long: com.cart: leaks",
 				"before the check of ")
 			checkPhone(t, phone)
@@ -204,7 +204,7 @@ func TestLeakOlderThanSuite(t *testing.T) {
 	if _, verdict := first.verdict(); first.code != 0 {
 		t.Errorf("a leak that existed before the suite: exit %d, %s", first.code, verdict)
 	} else {
-		has(t, "the verdict on the suite", verdict,
+		assertContains(t, "the verdict on the suite", verdict,
 			"before the check of app is clean at first: com.cart: leaked 1 x CheckoutActivity")
 	}
 	r := b.run(t, child{scenario: "old"})
@@ -212,12 +212,12 @@ func TestLeakOlderThanSuite(t *testing.T) {
 	if !failed || len(r.failures()) != 0 || r.code != 1 {
 		t.Errorf("exit %d, failed: %q", r.code, r.failures())
 	}
-	has(t, "the verdict on the suite", verdict,
+	assertContains(t, "the verdict on the suite", verdict,
 		"before the check of app is clean: com.cart: leaked 1 x CheckoutActivity, held by ScreenTracker.sScreens")
 }
 
-// Runs of selected specs, and of specs that are repeated in the different ways
-// that Ginkgo offers.
+// TestSelections runs selected specs, and specs that are repeated in the
+// different ways that Ginkgo offers.
 func TestSelections(t *testing.T) {
 	for _, c := range []struct {
 		child
@@ -252,8 +252,8 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// A BeforeSuite that fails or is skipped, and a BeforeSuite that uses the
-// device before it is ready.
+// TestBeforeSuite checks a BeforeSuite that fails or is skipped, and one that
+// uses the device before it is ready.
 func TestBeforeSuite(t *testing.T) {
 	none := newBench(t)
 	for _, args := range [][]string{nil, {"--procs=2"}} {
@@ -261,7 +261,7 @@ func TestBeforeSuite(t *testing.T) {
 		if r.code != 1 || len(r.runs()) != 0 {
 			t.Errorf("%q: exit %d, runs %q", args, r.code, r.runs())
 		}
-		lacks(t, "the console", r.console, "no device")
+		assertLacks(t, "the console", r.console, "no device")
 		r = none.run(t, child{scenario: "before", args: args, env: []string{"SUITE_BEFORE=skip"}})
 		if r.code != 0 {
 			t.Errorf("%q: exit %d", args, r.code)
@@ -274,9 +274,9 @@ func TestBeforeSuite(t *testing.T) {
 	}
 }
 
-// Options of a suite: starting in BeforeSuite, checking every spec, a list of
-// accepted leaks, a directory for the runs, ending the suite at the first
-// failure.
+// TestSuiteOptions checks options of a suite: starting in BeforeSuite, checking
+// every spec, a list of accepted leaks, a directory for the runs, and ending
+// the suite at the first failure.
 func TestSuiteOptions(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "accepted.yaml")
 	write := func(until string) {
@@ -318,7 +318,7 @@ func TestSuiteOptions(t *testing.T) {
 		t.Errorf("fail fast: exit %d, failed %q", r.code, got)
 	}
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "simple", env: []string{"LEAKGATE_WAIT=perhaps"}})
-	has(t, "the console", r.console, `leakgate: environment LEAKGATE_WAIT: invalid value "perhaps": want true or false`)
+	assertContains(t, "the console", r.console, `leakgate: environment LEAKGATE_WAIT: invalid value "perhaps": want true or false`)
 	if r.code != 1 {
 		t.Errorf("an invalid variable: exit %d, want 1", r.code)
 	}
@@ -340,12 +340,12 @@ func TestTrends(t *testing.T) {
 	r := newBench(t, phone).run(t, child{scenario: "trends", env: []string{"SUITE_WATCHES=com.shop"}})
 	short, long, live := entry(t, r.spec(t, "is short")), entry(t, r.spec(t, "is long")),
 		entry(t, r.spec(t, "is LEAKING"))
-	has(t, "the short spec", short.Text, "com.shop: inconclusive: ", " of the 30 minutes that a trend needs")
+	assertContains(t, "the short spec", short.Text, "com.shop: inconclusive: ", " of the 30 minutes that a trend needs")
 	if short.Verdict != record.VerdictInconclusive || long.Verdict != record.VerdictLeak ||
 		live.Verdict != record.VerdictLeak {
 		t.Errorf("%s\n%s\n%s", short, long, live)
 	}
-	has(t, "the LEAKING spec", live.Text, "was LEAKING during the check")
+	assertContains(t, "the LEAKING spec", live.Text, "was LEAKING during the check")
 	if failed, verdict := r.verdict(); !failed || r.code != 1 || !strings.Contains(verdict, "com.shop: leak: ") {
 		t.Errorf("exit %d, %s", r.code, verdict)
 	}
@@ -373,8 +373,8 @@ func TestNoDevice(t *testing.T) {
 			if !failed || r.code != 1 || len(r.failures()) != 2 {
 				t.Errorf("%s %q: exit %d, failed %q", name, args, r.code, r.failures())
 			}
-			has(t, name, verdict, "start the watch: ", c.words)
-			has(t, name, r.spec(t, "is clean").Failure.Message, "leakgate: start the watch: ", c.words)
+			assertContains(t, name, verdict, "start the watch: ", c.words)
+			assertContains(t, name, r.spec(t, "is clean").Failure.Message, "leakgate: start the watch: ", c.words)
 		}
 	}
 }
@@ -413,7 +413,7 @@ func TestTwoSuites(t *testing.T) {
 	if err := second.cmd.Wait(); err == nil {
 		t.Error("the second suite passed, want a failure")
 	}
-	has(t, "the second suite", second.console.String(), "is in use by leakgate \"suite Shop suite\" (pid ",
+	assertContains(t, "the second suite", second.console.String(), "is in use by leakgate \"suite Shop suite\" (pid ",
 		"not checked: start the watch: device \"demo-phone\" is in use", "wait with LEAKGATE_WAIT=true")
 	beside.env = []string{"LEAKGATE_WAIT=true"}
 	third := b.start(t, beside)
@@ -473,7 +473,7 @@ func TestInterruptions(t *testing.T) {
 	}
 }
 
-// The suite reaches its timeout.
+// TestSuiteTimeout runs a suite that reaches its timeout.
 func TestSuiteTimeout(t *testing.T) {
 	phone := demoPhone(t)
 	b := newBench(t, phone)
@@ -483,8 +483,8 @@ func TestSuiteTimeout(t *testing.T) {
 	if out.code != 1 {
 		t.Errorf("exit %d", out.code)
 	}
-	has(t, "the verdict on the suite", verdict, "waits: com.cart: leaks 1 x CheckoutActivity")
-	has(t, "the console", out.console, "A suite timeout occurred", "leakgate: ", "MB/h")
+	assertContains(t, "the verdict on the suite", verdict, "waits: com.cart: leaks 1 x CheckoutActivity")
+	assertContains(t, "the console", out.console, "A suite timeout occurred", "leakgate: ", "MB/h")
 	checkPhone(t, phone)
 }
 
@@ -567,8 +567,8 @@ func TestCrashes(t *testing.T) {
 			t.Errorf("%s: %+v", name, e)
 		}
 		_, verdict := r.verdict()
-		has(t, "the verdict on the suite", verdict, name+": com.cart, pid ", reason)
-		has(t, "the console", r.console, ": "+reason+": ")
+		assertContains(t, "the verdict on the suite", verdict, name+": com.cart, pid ", reason)
+		assertContains(t, "the console", r.console, ": "+reason+": ")
 	}
 	for _, name := range []string{"is clean", "is clean after it", "is clean at the end"} {
 		if e := entry(t, r.spec(t, name)); e.Verdict != record.VerdictPass {
@@ -590,13 +590,13 @@ func TestNotDebuggable(t *testing.T) {
 		}
 		r := newBench(t, androidsim.New(o)).run(t, c)
 		e := entry(t, r.spec(t, "leaks"))
-		has(t, "the entry", e.Text,
+		assertContains(t, "the entry", e.Text,
 			"no heap dump could show whether something leaks: com.cart is not debuggable: use a debuggable build",
 			"Activities 1 -> 2")
 		if e.Verdict != record.VerdictInconclusive || r.spec(t, "leaks").Failed() != strict || (r.code == 1) != strict {
 			t.Errorf("strict %v: exit %d, %s", strict, r.code, e.Verdict)
 		}
-		has(t, "the console", r.console,
+		assertContains(t, "the console", r.console,
 			"inconclusive: com.cart: no heap dump could show whether something leaks: com.cart is not debuggable")
 		if e := entry(t, r.spec(t, "is clean")); e.Verdict != record.VerdictPass {
 			t.Errorf("%s", e)
@@ -612,7 +612,7 @@ func TestPatternWithoutProcess(t *testing.T) {
 	if !failed || r.code != 1 {
 		t.Errorf("exit %d", r.code)
 	}
-	has(t, "the verdict on the suite", verdict,
+	assertContains(t, "the verdict on the suite", verdict,
 		"no process matched com.carts; running processes with similar names: com.cart",
 		"4 not checked")
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "clean", env: []string{"SUITE_OPTIONS=process=com.nothing"}})
@@ -620,7 +620,7 @@ func TestPatternWithoutProcess(t *testing.T) {
 	if !failed || r.code != 1 {
 		t.Errorf("exit %d", r.code)
 	}
-	has(t, "the verdict on the suite", verdict, "no process matched com.nothing")
+	assertContains(t, "the verdict on the suite", verdict, "no process matched com.nothing")
 }
 
 // A spec in which no process was read is not checked. The console and the
@@ -634,10 +634,10 @@ func TestSpecWithoutProcess(t *testing.T) {
 		if e := entry(t, r.spec(t, name)); e.Verdict != record.VerdictNotChecked {
 			t.Errorf("%s: %s", name, e)
 		}
-		has(t, "the verdict on the suite", verdict, name+": ")
+		assertContains(t, "the verdict on the suite", verdict, name+": ")
 	}
-	has(t, "the console", r.console, "not checked: ")
-	has(t, "the verdict on the suite", verdict, "2 not checked")
+	assertContains(t, "the console", r.console, "not checked: ")
+	assertContains(t, "the verdict on the suite", verdict, "2 not checked")
 	if r.code != 0 {
 		t.Errorf("exit %d", r.code)
 	}
@@ -697,7 +697,7 @@ func TestKilledProcess(t *testing.T) {
 	}
 	// Ginkgo writes no report for a suite if one of the suite's processes is
 	// killed.
-	has(t, "the console", out.console, "••", "a Ginkgo parallel process disappeared")
+	assertContains(t, "the console", out.console, "••", "a Ginkgo parallel process disappeared")
 	checkPhone(t, phone)
 }
 
@@ -725,9 +725,9 @@ func TestInstrument(t *testing.T) {
 	if got := r.failures(); !slices.Equal(got, []string{"app runs tests"}) || r.code != 1 {
 		t.Errorf("exit %d, failed %q", r.code, got)
 	}
-	has(t, "the failure", r.spec(t, "runs tests").Failure.Message, "com.cart.CheckoutTest#pays",
+	assertContains(t, "the failure", r.spec(t, "runs tests").Failure.Message, "com.cart.CheckoutTest#pays",
 		"leaks 1 x CheckoutActivity", "╰→ com.cart.CheckoutActivity instance")
-	lacks(t, "the failure", r.spec(t, "runs tests").Failure.Message, "com.cart.CartTest#addsItem")
+	assertLacks(t, "the failure", r.spec(t, "runs tests").Failure.Message, "com.cart.CartTest#addsItem")
 	entries := 0
 	for _, e := range r.spec(t, "runs tests").ReportEntries {
 		if strings.HasPrefix(e.Name, "leakgate com.cart.") {
@@ -742,7 +742,7 @@ func TestInstrument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		has(t, "junit.xml of the run", string(text), "com.cart.CheckoutTest", "pays", "CheckoutActivity")
+		assertContains(t, "junit.xml of the run", string(text), "com.cart.CheckoutTest", "pays", "CheckoutActivity")
 	}
 	checkPhone(t, phone)
 }
@@ -757,12 +757,13 @@ func TestMatchers(t *testing.T) {
 	if got := r.failures(); !slices.Equal(got, want) || r.code != 1 {
 		t.Errorf("exit %d, failed %q", r.code, got)
 	}
-	has(t, "the failure of HaveLeaks", r.spec(t, "the message of the matcher").Failure.Message,
+	assertContains(t, "the failure of HaveLeaks", r.spec(t, "the message of the matcher").Failure.Message,
 		"has 1 x CheckoutActivity, held by ScreenTracker.sScreens", "expected it not to have leaks", "GC Root: ")
-	has(t, "the failure of a missing process", r.spec(t, "that does not exist").Failure.Message,
+	assertContains(t, "the failure of a missing process", r.spec(t, "that does not exist").Failure.Message,
 		"read com.nothing: it has not been seen")
 	several := r.spec(t, "requests several processes")
-	has(t, "the failure of several processes", several.Failure.Message, "2 processes match: name one of them")
+	assertContains(t, "the failure of several processes", several.Failure.Message,
+		"2 processes match: name one of them")
 	if several.RunTime > 10*time.Second {
 		t.Errorf("the spec ran for %v, want at most 10s", several.RunTime)
 	}
@@ -776,7 +777,8 @@ func TestForTest(t *testing.T) {
 	if r.code != 1 {
 		t.Errorf("exit %d", r.code)
 	}
-	has(t, "the output", r.console, "--- FAIL: TestPlainLeak", "--- PASS: TestPlainClean", "--- FAIL: TestPlainFailure",
+	assertContains(t, "the output", r.console, "--- FAIL: TestPlainLeak", "--- PASS: TestPlainClean",
+		"--- FAIL: TestPlainFailure",
 		leakText, "checked at ", "library_test.go:", "╰→ com.cart.CheckoutActivity instance", "the total is wrong")
 	if n := strings.Count(r.console, "╰→ com.cart.CheckoutActivity instance"); n != 2 {
 		t.Errorf("%d traces", n)
@@ -784,8 +786,8 @@ func TestForTest(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// The precedence of settings, from highest to lowest: flag, environment, YAML
-// file, code.
+// Settings take precedence in this order, from highest to lowest: flag,
+// environment, YAML file, code.
 func TestPrecedence(t *testing.T) {
 	o := cartOptions("S1")
 	o.Apps[0].Debuggable = false // so that Strict has an effect
@@ -840,7 +842,7 @@ func TestObserve(t *testing.T) {
 	if r.code != 0 {
 		t.Errorf("exit %d", r.code)
 	}
-	has(t, "the console", r.console, leakText)
+	assertContains(t, "the console", r.console, leakText)
 	if e := entry(t, r.spec(t, "leaks")); e.Verdict != record.VerdictLeak {
 		t.Errorf("%s", e)
 	}
@@ -909,8 +911,9 @@ func TestOverhead(t *testing.T) {
 	}
 }
 
-// Round trips in a suite, with a loop that leaves nothing behind, one that
-// leaks screens, one that leaks native memory, and one that restarts the app.
+// TestRoundTrips runs round trips in a suite: with a loop that leaves nothing
+// behind, one that leaks screens, one that leaks native memory, and one that
+// restarts the app.
 func TestRoundTrips(t *testing.T) {
 	phone := demoPhone(t)
 	b := newBench(t, phone)
@@ -919,10 +922,11 @@ func TestRoundTrips(t *testing.T) {
 		if got := r.failures(); !slices.Equal(got, []string{"app leaks", "app leaks native memory"}) || r.code != 1 {
 			t.Errorf("%q: exit %d, failed %q", args, r.code, got)
 		}
-		has(t, "the trip that leaks", r.spec(t, "app leaks").Failure.Message, "Activities +1 per loop",
+		assertContains(t, "the trip that leaks", r.spec(t, "app leaks").Failure.Message, "Activities +1 per loop",
 			"ScreenTracker.sScreens (ArrayList): +10 objects",
 			"expected it not to grow with every repetition")
-		has(t, "the trip that leaks native memory", r.spec(t, "leaks native memory").Failure.Message, "ative")
+		assertContains(t, "the trip that leaks native memory", r.spec(t, "leaks native memory").Failure.Message,
+			"ative")
 		checkPhone(t, phone)
 	}
 }

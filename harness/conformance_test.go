@@ -45,7 +45,7 @@ func testNames(r result) []string {
 	return out
 }
 
-// checkShop checks a run of the scenario shop.
+// checkShop checks a run of the shop scenario.
 func checkShop(t *testing.T, r result) {
 	t.Helper()
 	want := map[string]record.CheckVerdict{
@@ -94,9 +94,9 @@ func checkLeak(t *testing.T, r result) {
 		if !strings.HasPrefix(failure, leakText) {
 			t.Errorf("%s fails with:\n%s", name, failure)
 		}
-		has(t, name, failure, "╰→ com.cart.CheckoutActivity instance", "↓ static ScreenTracker.sScreens",
+		assertContains(t, name, failure, "╰→ com.cart.CheckoutActivity instance", "↓ static ScreenTracker.sScreens",
 			"evidence in "+r.folder, "leaks.Known(harness.Key(\"", "GC Root: ")
-		has(t, "the console", r.console, "[FAILED] "+strings.SplitN(failure, "\n", 2)[0])
+		assertContains(t, "the console", r.console, "[FAILED] "+strings.SplitN(failure, "\n", 2)[0])
 		if n := strings.Count(failure, "\n"); n > 65 {
 			t.Errorf("the failure message of %s has %d lines, want at most 65", name, n)
 		}
@@ -146,12 +146,13 @@ func checkOwnFailure(t *testing.T, r result) {
 		t.Errorf("unexpected failure %q", s.Failure.Message)
 	}
 	e := entry(t, s)
-	has(t, "the report entry", e.Text, "leaks 1 x CheckoutActivity")
+	assertContains(t, "the report entry", e.Text, "leaks 1 x CheckoutActivity")
 	failed, verdict := r.verdict()
 	if !failed {
 		t.Error("the suite passes")
 	}
-	has(t, "the verdict on the suite", verdict, "cart fails for another reason: com.cart: leaks 1 x CheckoutActivity",
+	assertContains(t, "the verdict on the suite", verdict,
+		"cart fails for another reason: com.cart: leaks 1 x CheckoutActivity",
 		"leakgate: the suite fails", "the run is in "+r.folder)
 	if n := strings.Count(r.console, "leaks 1 x CheckoutActivity"); n < 6 {
 		t.Errorf("the console shows the leak %d times, want at least 6", n)
@@ -166,7 +167,8 @@ func checkOwnFailure(t *testing.T, r result) {
 func checkExceptions(t *testing.T, r result) {
 	t.Helper()
 	accepted := entry(t, r.spec(t, "opens an accepted page"))
-	has(t, "the accepted page", accepted.Text, "only accepted leaks: 1 x LegacyActivity, held by LegacyPage.sInstance")
+	assertContains(t, "the accepted page", accepted.Text,
+		"only accepted leaks: 1 x LegacyActivity, held by LegacyPage.sInstance")
 	if len(accepted.Processes) == 0 || len(accepted.Processes[0].Leaks) == 0 ||
 		!strings.Contains(accepted.Processes[0].Leaks[0].Known, "SHOP-12, owner anna, until 2999-01-01") {
 		t.Errorf("%+v", accepted)
@@ -176,14 +178,14 @@ func checkExceptions(t *testing.T, r result) {
 		t.Errorf("failure after an accepted page: got %s, want prefix %q", beside.Failure.Message, leakText)
 	}
 	over := r.spec(t, "opens a page that was accepted")
-	has(t, "an expired exception", over.Failure.Message,
+	assertContains(t, "an expired exception", over.Failure.Message,
 		"expired exception: LegacyPage.sInstance (SHOP-11, owner anna, until 2020-01-01)")
 	skipped := entry(t, r.spec(t, "is not checked"))
 	if skipped.Text != "skipped: SHOP-13" {
 		t.Errorf("%+v", skipped)
 	}
 	_, verdict := r.verdict()
-	has(t, "the verdict on the suite", verdict, "cart is not checked: skipped: SHOP-13",
+	assertContains(t, "the verdict on the suite", verdict, "cart is not checked: skipped: SHOP-13",
 		"cart opens an accepted page: com.cart: only accepted leaks",
 		"17 checks: 9 passed, 6 leak, 1 known, 0 inconclusive, 0 not checked, 1 skipped")
 }

@@ -42,7 +42,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	open(ctx, "MainActivity")
 })
 
-// open opens a screen of the app, back closes it.
+// open opens a screen of the app; back closes it.
 func open(ctx context.Context, screen string) {
 	GinkgoHelper()
 	Expect(leaks.Exec(ctx, "am start -W -n com.cart/."+screen)).Error().NotTo(HaveOccurred())

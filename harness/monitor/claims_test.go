@@ -30,7 +30,7 @@ type claim struct {
 	// length is the length of the run, and onset is the age of the process when
 	// the growth begins.
 	length, onset time.Duration
-	// noise is the standard deviation of the noise in MB; 5 if zero.
+	// noise is the standard deviation of the noise in MB; 0 means 5 MB.
 	noise  float64
 	models []androidsim.Model
 	// Rows with short set are measured in every test run, and those with wired
@@ -53,13 +53,14 @@ type expected struct {
 	jump jumping
 }
 
-// jumping is set if jumps must be reported.
+// jumping states whether jumps must, may or must not be reported.
 type jumping int
 
 const (
 	noJump jumping = iota
 	aJump
-	// perhapsJumps is set for sudden growth that happens repeatedly or often.
+	// With perhapsJumps, jumps may or may not be reported, because sudden
+	// growth happens repeatedly.
 	perhapsJumps
 )
 
@@ -76,7 +77,8 @@ func leak(kind androidsim.Kind, rate float64) []androidsim.Model {
 
 const hour = time.Hour
 
-// claims are the nine rows of 7.1 and the five rows of 8.1, some of them twice.
+// claims are the nine rows of section 7.1 and the five rows of section 8.1 of
+// the article, some of them twice.
 var claims = []claim{
 	{
 		scenario: "7.1 fast leak: 700 MB/h", says: "about 5 min",
@@ -191,8 +193,8 @@ var claims = []claim{
 	},
 }
 
-// claimSeeds is the number of measured runs per row; under the race detector it
-// is one.
+// claimSeeds is the number of measured runs per row; under the race detector
+// only one is measured.
 const claimSeeds = 5
 
 func seedsOfAClaim() uint64 {
@@ -298,8 +300,8 @@ func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f fin
 	return f
 }
 
-// share returns the number of runs in which a result occurred, or "" if it
-// occurred in all of them.
+// share returns a text that states in how many runs a result occurred, or "" if
+// it occurred in all of them.
 func share(n, of int) string {
 	if n == of {
 		return ""
@@ -307,8 +309,8 @@ func share(n, of int) string {
 	return fmt.Sprintf(" in %d of %d", n, of)
 }
 
-// span returns how many times a result occurred and the range of times at which
-// it first occurred.
+// span returns a text that states how many times a result occurred and the
+// range of times at which it first occurred.
 func span(what string, minutes []float64) string {
 	came := slices.DeleteFunc(slices.Clone(minutes), math.IsNaN)
 	early := len(came)
@@ -361,9 +363,9 @@ func cell(all []finding) string {
 
 func long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
 
-// The article's scenarios, end to end, under each policy. The table in
-// docs/detector.md contains the measured results. The short rows are always
-// measured; the other rows are measured only with LEAKGATE_E2E=long.
+// TestClaims runs the article's scenarios end to end, under each policy. The
+// table in docs/detector.md contains the measured results. The short rows are
+// always measured; the other rows are measured only with LEAKGATE_E2E=long.
 func TestClaims(t *testing.T) {
 	var mu sync.Mutex
 	cells := map[string]string{}
@@ -452,8 +454,8 @@ func checkClaims(t *testing.T, cells map[string]string) {
 		detectorPage, old, rows.String())
 }
 
-// The same scenarios over the adb protocol. Only the short rows are measured
-// unless LEAKGATE_E2E is long.
+// TestClaimsOverADB runs the same scenarios over the adb protocol. Only the
+// short rows are measured unless LEAKGATE_E2E is long.
 func TestClaimsOverADB(t *testing.T) {
 	measured := 0
 	for _, c := range claims {

@@ -64,8 +64,8 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// If an app repeatedly dies of low memory, each life has a death, and the app
-// is still sampled.
+// If an app repeatedly dies of low memory, a death is recorded for each life,
+// and the app is still sampled.
 func TestDeathsInCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := healthy("com.shop")
@@ -99,8 +99,8 @@ func TestDeathsInCrashLoop(t *testing.T) {
 }
 
 // If a process ends while the device is disconnected, the reason is read when
-// the device is back. If it ends with the run, the reason is read at the end of
-// the run. A reboot is a reason as well.
+// the device is back. If the process ends with the run, the reason is read at
+// the end of the run. A reboot is recorded as a reason, too.
 func TestDeathsAroundDisconnects(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(p *simulated)
@@ -208,7 +208,8 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// Descriptions of deaths, derived from exit info and the log.
+// TestDeathTexts checks the descriptions of deaths, which are derived from exit
+// info and the log.
 func TestDeathTexts(t *testing.T) {
 	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n01-02 10:00:04.900   77   " +
 		"77 E AndroidRuntime: Process: com.shop, PID: 77\n"
@@ -352,8 +353,8 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
-// If an app dies every few seconds, each observed life has a death with a time.
-// A death in the last seconds of the run has a reason as well.
+// If an app dies every few seconds, a death with a time is recorded for each
+// observed life. A death in the last seconds of the run has a reason as well.
 func TestDeathsEveryFewSeconds(t *testing.T) {
 	for _, api := range []int{29, 34} {
 		t.Run(fmt.Sprintf("API %d", api), func(t *testing.T) {

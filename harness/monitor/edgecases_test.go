@@ -24,7 +24,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// hooked is a phone on which hook may replace the output of a command.
+// hooked is a phone on which hook may end a command with an error before it
+// runs.
 type hooked struct {
 	*simulated
 	hook func(ctx context.Context, command string) (ends bool, err error)
@@ -329,7 +330,7 @@ func TestRunLateHostAndReboot(t *testing.T) {
 }
 
 // When other processes end, a process that only dumpsys can read is read more
-// often from then on. The previous, longer interval is not a gap.
+// often from then on. The previous, longer interval does not count as a gap.
 func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{healthy("com.shop")}
@@ -352,9 +353,9 @@ func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 	})
 }
 
-// If one process is expensive and the others are cheap, the mean cost is
-// compared with the budget. If the mean is within the budget, the period does
-// not change.
+// If one process is expensive to read and the others are cheap, the mean cost
+// is compared with the budget. If the mean is within the budget, the period
+// does not change.
 func TestGovernorDoesNotOscillate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))

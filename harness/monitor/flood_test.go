@@ -61,7 +61,7 @@ func flood(t *testing.T, line string, change func(*Options)) (result, *flooding)
 }
 
 // skippedIn returns how many marks or events were skipped according to the
-// lines of a run.
+// lines of a run, and the number of these lines.
 func (r result) skippedIn(event string) (n, lines int) {
 	for _, e := range r.eventsOf(event, "") {
 		n += int(e.Count)

@@ -160,8 +160,8 @@ func checkBudget(t *testing.T, r result) {
 	}
 }
 
-// Tests which marks may begin a loop, and which runs force collections by
-// default.
+// TestCollectRules checks which marks may begin a loop, and which runs force
+// collections by default.
 func TestCollectRules(t *testing.T) {
 	var got []string
 	newLoops := func() *garbage { return &garbage{families: map[string]bool{}, latest: -1} }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Ctrl-C before the run has taken a mark removes the mark. The error does not
-// claim that the run was killed.
+// If Ctrl-C is pressed before the run has taken a mark, the mark is removed.
+// The error does not claim that the run was killed.
 func TestSendMarkInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	box := filepath.Join(dir, inboxName)

@@ -35,7 +35,8 @@ func standing(t *testing.T, x record.Process, resource string) record.Standing {
 
 // If a process is approaching a limit, a warning appears in the series and in
 // run.json before the limit is reached. There is no warning for the other
-// process. As in every test, the run and its rebuild agree.
+// process. As in every test, the run agrees with the run that is rebuilt from
+// its lines.
 func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
 	old, narrow, small := rooted(), rooted(), rooted()
 	old.API, narrow.Bits32, small.HeapGrowthLimit = 26, true, 192

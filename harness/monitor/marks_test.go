@@ -57,7 +57,7 @@ func minutes(t *testing.T, p *cabled, w Workload) Options {
 	return o
 }
 
-// rebuilt checks that the lines of a run result in the run's verdict.
+// rebuilt checks that rebuilding a run from its lines yields the run's verdict.
 func rebuilt(t *testing.T, dir string, r record.Run) {
 	t.Helper()
 	again, warnings, err := ledger.Rebuild(dir)
@@ -304,8 +304,8 @@ func TestMarkWait(t *testing.T) {
 	}
 }
 
-// checkOrder checks that each process has one settled dump per mark, ordered at
-// the mark and completed before the next mark.
+// checkOrder checks that each process has one settled dump per mark, requested
+// at the mark and completed before the next mark.
 func checkOrder(t *testing.T, r result, loops int) {
 	t.Helper()
 	marks := r.eventsOf("mark", "")

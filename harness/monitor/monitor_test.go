@@ -30,7 +30,7 @@ type simulated struct {
 	*androidsim.Phone
 	mu    sync.Mutex
 	calls []string
-	// cut makes every command fail while it is true.
+	// While cut is set, every command fails.
 	cut bool
 }
 
@@ -522,7 +522,7 @@ func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 }
 
 // If only dumpsys can read the processes, each is read at an interval of 30 s
-// times the number of processes. This interval is not a gap.
+// times the number of processes. This interval does not count as a gap.
 func TestRunManyProcessesWithDumpsysOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := []androidsim.ProcessSpec{leaky("com.shop", androidsim.Native, 400)}

@@ -2,6 +2,6 @@
 
 package monitor
 
-// racing reports whether the race detector is enabled, which makes everything
-// slow.
+// racing reports whether the race detector, which makes everything slow, is
+// enabled.
 const racing = false

@@ -186,7 +186,7 @@ func TestRunRedactsHostPaths(t *testing.T) {
 	}
 }
 
-// failing is a workload of another program that fails.
+// failing is a workload that is implemented by another program and fails.
 type failing struct{ home string }
 
 func (f failing) Describe() record.Workload { return record.Workload{Kind: "failing"} }

@@ -16,7 +16,7 @@ import (
 )
 
 // holes returns the longest time between two samples of a process, and the
-// longest time between two samples that no event explains.
+// longest such time that no event explains.
 func (r result) holes(process string) (longest, untold time.Duration) {
 	samples := r.samplesOf(process, false)
 	for i := 1; i < len(samples); i++ {

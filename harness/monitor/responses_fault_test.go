@@ -182,8 +182,8 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	}
 }
 
-// checkSwept starts another run on the phone. Leftovers of the previous run are
-// removed, which is recorded.
+// checkSwept starts another run on the phone. The leftovers of the previous run
+// must be removed, and their removal must be recorded.
 func checkSwept(t *testing.T, p *cabled) {
 	t.Helper()
 	before := leftOn(t, p)
@@ -550,8 +550,8 @@ func TestResponseSweepsItsOwnFiles(t *testing.T) {
 	}
 }
 
-// stubborn is a phone that first fails to remove a dump, and then fails to be
-// swept for the given number of times.
+// stubborn is a phone on which the given number of removals fails, and then the
+// given number of sweeps.
 type stubborn struct {
 	*cabled
 	at               sync.Mutex
