@@ -135,7 +135,7 @@ func goodTree() map[string]string {
 		"harness/monitor/tagged.go":     "//go:build never\n\npackage monitor\nimport _ \"" + module + "/capture\"\n",
 		"cmd/tool/main.go": "// Command tool runs.\npackage main\nimport (_ \"" + module +
 			"/harness/monitor\"; _ \"" + module + "/harness/config\"; _ \"" + module + "/internal/sim\")\n",
-		"internal/sim/sim.go": "// Package sim plays a phone.\npackage sim\nimport _ \"" + module +
+		"internal/sim/sim.go": "// Package sim simulates a phone.\npackage sim\nimport _ \"" + module +
 			"/capture\"\n",
 		"internal/sim/simtest/simtest.go": "// Package simtest starts a sim.\npackage simtest\nimport _ \"" + module +
 			"/internal/sim\"\n",
@@ -377,21 +377,21 @@ func TestReadLaw(t *testing.T) {
 	}
 	if got := law.Allowed["cmd/tool"]; !slices.Equal(got,
 		[]string{"harness/monitor", "harness/config", "internal/sim"}) {
-		t.Errorf("the page allows cmd/tool to import %q", got)
+		t.Errorf("got permission for cmd/tool to import %q, want harness/monitor, harness/config and internal/sim", got)
 	}
 	if got := slices.Collect(maps.Values(law.Homes)); len(law.Allowed) != 13 ||
 		!slices.Equal(got, []string{"harness/config"}) {
-		t.Errorf("got %d packages and the homes %q", len(law.Allowed), got)
+		t.Errorf("got %d packages and homes %q, want 13 and harness/config", len(law.Allowed), got)
 	}
 	for name, page := range map[string]string{
-		"no block":                "# Page\n",
-		"block of another kind":   "```\ndetector:\n```\n",
-		"two blocks":              "```imports\na:\n```\n```imports\nb:\n```\n",
-		"block that does not end": "```imports\na:\n",
-		"line of an unknown form": "```imports\ndetector may import nothing\n```\n",
-		"a package twice":         "```imports\na:\na: b\n```\n",
-		"a leaf that imports":     "```imports\na:\nleaf b: a\n```\n",
-		"two homes":               "```imports\nx.y/z @ a\nx.y/z @ b\n```\n",
+		"no block":                  "# Page\n",
+		"block without a language":  "```\ndetector:\n```\n",
+		"two blocks":                "```imports\na:\n```\n```imports\nb:\n```\n",
+		"block that does not end":   "```imports\na:\n",
+		"line in an unknown format": "```imports\ndetector may import nothing\n```\n",
+		"a package twice":           "```imports\na:\na: b\n```\n",
+		"a leaf that imports":       "```imports\na:\nleaf b: a\n```\n",
+		"two homes":                 "```imports\nx.y/z @ a\nx.y/z @ b\n```\n",
 	} {
 		if law, err := ReadLaw(strings.NewReader(page)); err == nil {
 			t.Errorf("%s: accepted as %v", name, law)

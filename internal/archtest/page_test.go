@@ -82,7 +82,7 @@ func TestTreePicture(t *testing.T) {
 func TestWalks(t *testing.T) {
 	stops := regexp.MustCompile("`([a-z0-9_/]+\\.go): ([A-Za-z.]+)`").FindAllStringSubmatch(readPage(t), -1)
 	if len(stops) < 12 {
-		t.Errorf("the page names only %d functions", len(stops))
+		t.Errorf("the page names only %d functions, want at least 12", len(stops))
 	}
 	for _, s := range stops {
 		if !declares(t, os.DirFS(root(t)), s[1], s[2]) {

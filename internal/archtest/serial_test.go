@@ -28,7 +28,7 @@ func TestSerialPackages(t *testing.T) {
 	}
 	list := regexp.MustCompile(`(?m)^TEXTS := (.+)\nSERIAL := \$\(TEXTS\) (.+)$`).FindSubmatch(makefile)
 	if list == nil {
-		t.Fatal("the Makefile has no SERIAL")
+		t.Fatal("the Makefile does not define SERIAL")
 	}
 	serial := append(strings.Fields(string(list[1])), strings.Fields(string(list[2]))...)
 	tree := os.DirFS(root(t))
@@ -47,7 +47,7 @@ func TestSerialPackages(t *testing.T) {
 				continue
 			}
 			if starts(t, file, text) {
-				t.Errorf("%s starts a goroutine: take %s from SERIAL", file, p)
+				t.Errorf("%s starts a goroutine: remove %s from SERIAL", file, p)
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func TestAgain(t *testing.T) {
 	}
 	list := regexp.MustCompile(`(?m)^AGAIN := \^Test\((.+)\)\$\$$`).FindSubmatch(makefile)
 	if list == nil {
-		t.Fatal("the Makefile has no AGAIN")
+		t.Fatal("the Makefile does not define AGAIN")
 	}
 	folders := regexp.MustCompile(`(?m) -run '\$\(AGAIN\)' (.+)$`).FindSubmatch(makefile)
 	if folders == nil {

@@ -185,6 +185,6 @@ type list[T any] []T
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := oversized(sizes, 3, 4); len(got) > 0 {
-		t.Errorf("reports %q within the limits", got)
+		t.Errorf("got %q for types within the limits, want none", got)
 	}
 }

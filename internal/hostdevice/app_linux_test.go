@@ -237,14 +237,14 @@ func TestLeaks(t *testing.T) {
 		return number(t, out, `Threads:\s+(\d+)`)
 	}
 	if leaking, control := threads("thread"), threads("control"); leaking < control+60 {
-		t.Errorf("%d threads, but %d in the process without a leak", leaking, control)
+		t.Errorf("got %d threads, %d in the process without a leak, want at least 60 more", leaking, control)
 	}
 	dir := d.Dir()
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
 	if pids := left(t, dir); len(pids) > 0 {
-		t.Errorf("%v still run after the device was closed", pids)
+		t.Errorf("processes %v are still running after the device was closed", pids)
 	}
 }
 
@@ -271,7 +271,7 @@ func TestSettles(t *testing.T) {
 		return kb >= 72<<10 && kb-a["Native Heap"] <= 500
 	})
 	if mb := float64(kb) / 1024; mb > 85 {
-		t.Errorf("%.1f MB, want 72 plus the memory of the process", mb)
+		t.Errorf("got %.1f MB, want 72 MB plus the memory of the process", mb)
 	}
 }
 
@@ -307,7 +307,8 @@ func TestLevels(t *testing.T) {
 		_, fuller := reading(t, d, d.Package()+":cache")
 		for dim := range warm {
 			if warmer[dim]-warm[dim] > 500 || fuller[dim]-cache[dim] > 1000 {
-				t.Logf("%s: %d kB, then %d; %d kB, then %d", dim, warm[dim], warmer[dim], cache[dim], fuller[dim])
+				t.Logf("%s: warm-up %d kB, then %d kB; cache %d kB, then %d kB", dim, warm[dim], warmer[dim],
+					cache[dim], fuller[dim])
 				return false
 			}
 		}

@@ -127,7 +127,7 @@ func TestClock(t *testing.T) {
 		}
 		link, err := os.Readlink(filepath.Join(d.Dir(), "bin", "cat"))
 		if own := link == "hostdevice"; err != nil || own != (scale != 1) {
-			t.Errorf("scale %g: cat links to %q, %v", scale, link, err)
+			t.Errorf("scale %g: cat links to %q, want hostdevice unless the scale is 1: %v", scale, link, err)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func TestBackground(t *testing.T) {
 		t.Error(err)
 	}
 	if pids := left(t, d.Dir()); len(pids) > 0 {
-		t.Errorf("%v still run after the device was closed", pids)
+		t.Errorf("processes %v are still running after the device was closed", pids)
 	}
 	if _, err := os.Stat(d.Dir()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory still exists: %v", err)
@@ -286,7 +286,7 @@ func TestUpload(t *testing.T) {
 		t.Errorf("a directory was opened: %v", err)
 	}
 	if _, err := d.Create("/sdcard/x", 0o600); !errors.Is(err, syscall.EROFS) {
-		t.Errorf("a file outside the directory: %v", err)
+		t.Errorf("got error %v for a file outside the directory, want %v", err, syscall.EROFS)
 	}
 }
 
@@ -315,13 +315,13 @@ func TestUploadOwner(t *testing.T) {
 				t.Fatal(err)
 			}
 			if owner := info.Sys().(*syscall.Stat_t).Uid; owner != uid {
-				t.Errorf("%s belongs to UID %d", rel, owner)
+				t.Errorf("%s belongs to UID %d, want %d", rel, owner, uid)
 			}
 		}
 	}
 	if out, exit := shell(t, d, "cd /data/local/tmp && touch a/b/c/own && rm -r x a own && ls -A"); exit != 0 ||
 		out != "" {
-		t.Errorf("the shell cannot remove them: exit %d, %q", exit, out)
+		t.Errorf("the shell cannot remove the pushed files: exit %d, %q", exit, out)
 	}
 	if _, err := d.Create("/data/local/tmp/file/x", 0o600); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestLimits(t *testing.T) {
 		return out == ""
 	})
 	if most < files/2 || most > files {
-		t.Errorf("saw at most %d open files with a limit of %d", most, files)
+		t.Errorf("got at most %d open files, want %d to %d, the limit", most, files/2, files)
 	}
 }
 
@@ -73,6 +73,6 @@ func TestHeapInUse(t *testing.T) {
 		return len(floors) == 3
 	})
 	if !(floors[0] < floors[1] && floors[1] < floors[2]) {
-		t.Errorf("memory used after collections: %v", floors)
+		t.Errorf("memory used after collections is %v, want rising values", floors)
 	}
 }

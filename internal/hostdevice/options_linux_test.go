@@ -27,6 +27,6 @@ func TestUsersOfADevice(t *testing.T) {
 		}
 	}
 	if err := (Options{Program: "x", Root: true}).withDefaults().check(); (err == nil) != (self == 0) {
-		t.Errorf("root shell requested by user %d: %v", self, err)
+		t.Errorf("root shell requested by user %d: got error %v, want an error unless the user is root", self, err)
 	}
 }

@@ -73,7 +73,7 @@ func TestDumpsysLikeSimulatedPhone(t *testing.T) {
 			} {
 				if got, want := dumped(t, d, strings.Fields(args)...), ask(t, p, "dumpsys "+args); got != want ||
 					got == "" {
-					t.Errorf("API %d: dumpsys %s: %q; the simulated phone: %q", api, args, got, want)
+					t.Errorf("API %d: dumpsys %s: got %q, want %q as from the simulated phone", api, args, got, want)
 				}
 			}
 			checkExits(t, d, api, ask(t, p, "dumpsys activity exit-info com.shop"))
@@ -113,7 +113,7 @@ func checkExits(t *testing.T, d *Device, api int, want string) {
 	_, want, _ = strings.Cut(want, "\n  package:")
 	_, got, _ := strings.Cut(dumped(t, d, "activity", "exit-info", "com.shop"), "\n  package:")
 	if got != want {
-		t.Errorf("API %d: %s\nthe simulated phone:\n%s", api, got, want)
+		t.Errorf("API %d: got\n%s\nwant, as from the simulated phone,\n%s", api, got, want)
 	}
 }
 
@@ -143,6 +143,6 @@ func checkTable(t *testing.T, api int, want string) {
 	head := androidtext.MeminfoHead(api, time.Duration(parsed.Uptime.N)*time.Millisecond)
 	got, _, _ := strings.Cut(head+m.Text(androidtext.MeminfoOptions{}), " Objects\n")
 	if want, _, _ = strings.Cut(want, " Objects\n"); got != want {
-		t.Errorf("API %d:\n%s\nthe simulated phone:\n%s", api, got, want)
+		t.Errorf("API %d: got\n%s\nwant, as from the simulated phone,\n%s", api, got, want)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestOtherBytes(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Shark.Installed(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("in an empty directory: %v", err)
+		t.Errorf("got error %v for an empty directory, want %v", err, fs.ErrNotExist)
 	}
 	for _, f := range Shark.files {
 		if err := os.WriteFile(filepath.Join(dir, f.name+".jar"), []byte("PK"), 0o644); err != nil {
@@ -42,7 +42,7 @@ func TestSums(t *testing.T) {
 			met[f.name] = true
 		}
 		if len(s.files) < len(s.wanted) {
-			t.Errorf("%s: got %d files for the libraries %q", s.Name, len(s.files), s.wanted)
+			t.Errorf("%s: got %d files, want at least one for each of the libraries %q", s.Name, len(s.files), s.wanted)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestWithoutMaven(t *testing.T) {
 		t.Errorf("%q, %v", path, err)
 	}
 	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
-		t.Error("a directory was created without Shark")
+		t.Error("a directory was created although Shark could not be fetched")
 	}
 }
 

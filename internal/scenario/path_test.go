@@ -139,7 +139,7 @@ func TestLumps(t *testing.T) {
 		case d == 4 && minuteOf(i) >= 60:
 			rises++
 		case d != 0:
-			t.Fatalf("minute %g: memory changed by %g MB", minuteOf(i), d)
+			t.Fatalf("minute %g: memory changed by %g MB, want 0, or 4 once the leak has started", minuteOf(i), d)
 		}
 	}
 	want := 499 * 50.0 / 4
@@ -162,7 +162,7 @@ func TestWalk(t *testing.T) {
 	s := Scenario{Hours: 500, Walk: 20, Restarts: []float64{60 * 250}}
 	x := s.Simulate(chance(4)).Dims[Java]
 	if x[0] != 60 || x[60*250*4] != 60 {
-		t.Errorf("processes start with %g and %g MB", x[0], x[60*250*4])
+		t.Errorf("processes start with %g and %g MB, want 60 MB", x[0], x[60*250*4])
 	}
 	steps := make([]float64, 60*250*4-1)
 	for i := range steps {
@@ -187,7 +187,8 @@ func TestSaw(t *testing.T) {
 		if x[i] < x[i-1] {
 			falls++
 			if x[i]-60 > 6 || x[i-1]-60 < 0.75*60 {
-				t.Fatalf("collection reduces memory from %.1f to %.1f MB", x[i-1]-60, x[i]-60)
+				t.Fatalf("collection reduces memory from %.1f to %.1f MB, want from at least 45 to at most 6 MB",
+					x[i-1]-60, x[i]-60)
 			}
 		}
 	}
@@ -219,7 +220,8 @@ func TestWave(t *testing.T) {
 			}
 		}
 		if math.Abs(low-60) > 0.1 || math.Abs(high-120) > 0.1 || (between == 0) != square {
-			t.Errorf("square %v: from %.2f to %.2f MB, %d values between", square, low, high, between)
+			t.Errorf("square %v: got %.2f to %.2f MB with %d values between, want 60 to 120 MB, none if square",
+				square, low, high, between)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestReadings(t *testing.T) {
 	}
 	first, last := p.Breakdown(0).Dim, p.Breakdown(p.Len()-1).Dim
 	if mb := (last[detector.Graphics].N - first[detector.Graphics].N) / detector.MB; mb < 550 || mb > 650 {
-		t.Errorf("Graphics rose by %d MB", mb)
+		t.Errorf("Graphics rose by %d MB, want 550 to 650", mb)
 	}
 }
 
@@ -70,7 +70,8 @@ func TestConditions(t *testing.T) {
 			steps := Play(tt.s.Simulate(chance(2)), d, tt.c, tt.chance)
 			v := d.Verdict()
 			if v.Samples != tt.samples || v.Duration != tt.duration || v.Restarts != tt.restarts {
-				t.Errorf("%d samples in %v, %d restarts, steps %v", v.Samples, v.Duration, v.Restarts, steps)
+				t.Errorf("got %d samples in %v with %d restarts, want %d in %v with %d; steps %v", v.Samples,
+					v.Duration, v.Restarts, tt.samples, tt.duration, tt.restarts, steps)
 			}
 		})
 	}
@@ -110,7 +111,7 @@ func TestDemands(t *testing.T) {
 		t.Errorf("%v: %v", v.State, steps)
 	}
 	if v.Samples >= 241 {
-		t.Errorf("%d samples, but LEAKING demands fewer than NORMAL", v.Samples)
+		t.Errorf("got %d samples, want fewer than 241: LEAKING demands fewer than NORMAL", v.Samples)
 	}
 	steps, _ = play(Conditions{Diagnosis: 2 * time.Minute})
 	if leaks(steps) < 2 || steps[len(steps)-1].At > 2*time.Hour {
@@ -124,7 +125,7 @@ func TestDemands(t *testing.T) {
 	}
 	steps, v = play(Conditions{NoBreakdowns: true})
 	if leaks(steps) != 0 || !strings.Contains(errorText(v.Warnings), "no breakdowns arrived") {
-		t.Errorf("breakdowns arrived although there are none: %v %v", steps, v.Warnings)
+		t.Errorf("got steps %v and warnings %v without breakdowns, want no leak and a warning", steps, v.Warnings)
 	}
 }
 

@@ -170,7 +170,7 @@ func (low) High() {}
 		t.Errorf("lists\n%s\nwant\n%s", strings.Join(packages[0].Lines, "\n"), strings.Join(want, "\n"))
 	}
 	if packages[0].Names != 14 || len(packages[0].Types) != 4 {
-		t.Errorf("got %d names and the types %q", packages[0].Names, packages[0].Types)
+		t.Errorf("got %d names and types %q, want 14 names and 4 types", packages[0].Names, packages[0].Types)
 	}
 	if _, err := Read(fstest.MapFS{"a.go": {Data: []byte("package")}}, "m"); err == nil {
 		t.Error("a file without a package was read")

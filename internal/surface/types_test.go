@@ -52,7 +52,7 @@ func exportData(t *testing.T, folders []string) map[string]*types.Package {
 // opaque lists the positions in the API whose types a user only passes on and
 // does not have to name, each with the reason.
 var opaque = map[string]string{
-	"capture.Level.Prefix": "package diagnose reads it; others only pass on a Level",
+	"capture.Level.Prefix": "only package diagnose reads the prefix; other packages pass on the Level",
 }
 
 // TestPublicTypes checks that other modules can name every type in a signature

@@ -212,11 +212,12 @@ func (w *world) checkStatuses(name string, x *trace.Trace) {
 		}
 		if suspect := e.Status == trace.Unknown || e.Status == trace.NotLeaking &&
 			next != trace.NotLeaking; e.Suspect != suspect {
-			w.Errorf("%s: reference of element %d: suspect %t", name, i, e.Suspect)
+			w.Errorf("%s: got suspect %t for the reference of element %d, want %t", name, e.Suspect, i, suspect)
 		}
 	}
 	if x.Leaking().Status != trace.Leaking || x.Leaking().Suspect {
-		w.Errorf("%s: the last element is %s", name, x.Leaking().Status)
+		w.Errorf("%s: the last element has status %s and suspect %t, want %s and false", name, x.Leaking().Status,
+			x.Leaking().Suspect, trace.Leaking)
 	}
 }
 
@@ -271,14 +272,14 @@ func TestFingerprints(t *testing.T) {
 	} {
 		l := of(c.fields)
 		if same := l.Fingerprint() == first.Fingerprint(); same != c.same {
-			t.Errorf("%q and %q have the same fingerprint: %t", c.fields, long, same)
+			t.Errorf("%q and %q have the same fingerprint: %t, want %t", c.fields, long, same, c.same)
 		}
 		if same := l.Traces[0].Key() == first.Traces[0].Key(); same != c.same {
-			t.Errorf("%q and %q have the same key: %t", c.fields, long, same)
+			t.Errorf("%q and %q have the same key: %t, want %t", c.fields, long, same, c.same)
 		}
 	}
 	if l := of(long, "field3c"); len(l.Traces) != 2 || l.Fingerprint() != first.Fingerprint() {
-		t.Errorf("two objects in the same place result in a leak with %d traces, want 2", len(l.Traces))
+		t.Errorf("two objects with the same path result in a leak with %d traces, want 2", len(l.Traces))
 	}
 	sum := sha1.Sum([]byte("Class1field1Class2field2"))
 	if want := hex.EncodeToString(sum[:]); first.Fingerprint() != want {

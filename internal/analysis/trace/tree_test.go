@@ -153,8 +153,8 @@ func TestLongChain(t *testing.T) {
 	}
 	if len(tree) != 1 || b.Objects != links || b.Targets != 1 || len(b.Branches) != 1 ||
 		b.Branches[0].Class != "a.End" || b.Cut || depth > 6 {
-		t.Errorf("%d trees; at depth %d a branch has %d objects, %d targets, %d branches", len(tree), depth, b.Objects,
-			b.Targets, len(b.Branches))
+		t.Errorf("got %d trees; the branch at depth %d has %d objects, %d targets and %d branches, want %d, 1 and 1",
+			len(tree), depth, b.Objects, b.Targets, len(b.Branches), links)
 	}
 }
 
@@ -183,9 +183,8 @@ func TestCutTree(t *testing.T) {
 		}
 	}
 	if !last.Cut || last.Own != 1 || deepest > 1100 || objects < 2*pairs {
-		t.Errorf("tree has depth %d and %d objects; its last branch is truncated: %t, with %d targets", deepest,
-			objects, last.Cut,
-			last.Own)
+		t.Errorf("tree has depth %d and %d objects; its last branch, truncated: %t, has %d targets", deepest, objects,
+			last.Cut, last.Own)
 	}
 }
 
@@ -228,7 +227,8 @@ func TestWideTree(t *testing.T) {
 	}
 	walk(tree)
 	if count > wide+10 || cut == 0 || own != int64(len(targets)) || tree[0].Targets != own {
-		t.Errorf("%d branches, %d of them truncated, with %d of %d targets", count, cut, own, len(targets))
+		t.Errorf("got %d branches, %d of them truncated, with %d targets; want at most %d with %d", count, cut, own,
+			wide+10, len(targets))
 	}
 }
 

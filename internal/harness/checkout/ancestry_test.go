@@ -55,7 +55,7 @@ func TestAncestors(t *testing.T) {
 		for i := 1; i <= 40; i++ {
 			n, found := behind[commits[i]]
 			if found != all[commits[i]] {
-				t.Errorf("b%d reported as an ancestor of b%d: %v", i, head, found)
+				t.Errorf("b%d reported as an ancestor of b%d: %v, want %v", i, head, found, all[commits[i]])
 			}
 			if found {
 				ancestors++

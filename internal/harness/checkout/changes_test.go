@@ -248,7 +248,7 @@ func TestNoProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.Changed(t.Context(), base, head); err == nil {
-		t.Error("no error for changes without an object")
+		t.Error("no error for changes with a missing object")
 	}
 	if list, err := os.ReadFile(ran); err == nil {
 		t.Errorf("programs ran:\n%s", list)
@@ -364,6 +364,6 @@ func TestBase(t *testing.T) {
 	}
 	r.git("checkout", moved)
 	if got, err := c.Base(t.Context(), moved, head); err == nil {
-		t.Errorf("checkout of the base, as under pull_request_target: %s", got)
+		t.Errorf("checkout of the base, as under pull_request_target: got base %s, want an error", got)
 	}
 }

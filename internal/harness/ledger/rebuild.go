@@ -91,7 +91,8 @@ func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []
 	if l.skipped > 0 {
 		warnings = append(warnings,
 			fmt.Errorf("more than %d processes: %s skipped", l.Limit,
-				text.Plural(l.skipped, "line of the others is", "lines of the others are")))
+				text.Plural(l.skipped, "line of the remaining processes is",
+					"lines of the remaining processes are")))
 	}
 	return l, warnings, nil
 }

@@ -91,7 +91,7 @@ func TestExamplesCanJudge(t *testing.T) {
 		}
 	}
 	if checked < 15 {
-		t.Errorf("only %d examples were found", checked)
+		t.Errorf("found only %d examples, want at least 15", checked)
 	}
 }
 

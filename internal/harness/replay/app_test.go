@@ -93,7 +93,8 @@ func TestSumAfterAnEndInATable(t *testing.T) {
 	// process is used for 2 min, the sum is unknown until 15 min have passed,
 	// and after that the sum is the value of one process.
 	if *a.LastMB != 100 || a.Samples < 150 || a.Samples > 175 || a.Gaps != 1 {
-		t.Errorf("%d sums, %d gaps, the last %.0f MB", a.Samples, a.Gaps, *a.LastMB)
+		t.Errorf("got %d sums with %d gaps, the last sum %.0f MB; want 150 to 175 with 1 gap, the last 100 MB",
+			a.Samples, a.Gaps, *a.LastMB)
 	}
 }
 
@@ -121,6 +122,6 @@ func TestSumAndBase(t *testing.T) {
 	// The looks of sums are kept as well.
 	o.Bases, o.Explain = nil, true
 	if r, err = Run(t.Context(), []string{head}, o); err != nil || len(r.Apps[0].Looks) == 0 {
-		t.Errorf("%v, no looks for the sum", err)
+		t.Errorf("the sum has no looks: %v", err)
 	}
 }

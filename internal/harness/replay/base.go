@@ -94,7 +94,8 @@ func (c *comparison) of(k key, in func(*base) *series, what string) (names []str
 		return nil, nil, []string{fmt.Sprintf("%s does not have %s; no comparison was made", without[0], what)}
 	}
 	for _, name := range without {
-		warnings = append(warnings, fmt.Sprintf("%s does not have %s; the comparison does not use it", name, what))
+		warnings = append(warnings,
+			fmt.Sprintf("%s does not have %s; the comparison ignores this recording", name, what))
 	}
 	return names, of, warnings
 }

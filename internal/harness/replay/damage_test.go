@@ -169,7 +169,7 @@ func TestDamagedTables(t *testing.T) {
 			}
 			p := r.Processes[0]
 			if p.Gate != want || p.Samples != c.samples {
-				t.Errorf("%s, leak %t: %s of %d samples, want %s of %d: %s\n%q %q", name, leaks, p.Gate, p.Samples,
+				t.Errorf("%s, leak %t: %s from %d samples, want %s from %d: %s\n%q %q", name, leaks, p.Gate, p.Samples,
 					want, c.samples, p.Reason, p.Warnings, r.Warnings)
 			}
 			if lost := lostRows(t, r); lost != c.lost {
@@ -212,7 +212,7 @@ func TestFilesThatAreNotTables(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"CR alone":              {strings.ReplaceAll(good, "\n", "\r"), "lines end in CR alone; save it with LF"},
 		"UTF-16":                {"\xff\xfet\x00_\x00", "it is UTF-16; save it as UTF-8"},
-		"UTF-16 without a mark": {"t\x00_\x00s\x00,\x00", "it is UTF-16; save it as UTF-8"},
+		"UTF-16 without a BOM":  {"t\x00_\x00s\x00,\x00", "it is UTF-16; save it as UTF-8"},
 		"a quote in the header": {`"` + good, `line 1: extraneous or missing "`},
 		"endless header":        {strings.Repeat("t_s,", 1<<19), "line 1: "},
 		"only damaged rows":     {"t_s,pss_kb\n\"0,5\n\"30,5\n", "no usable number"},
@@ -230,7 +230,8 @@ func TestDamagedDeathOfATable(t *testing.T) {
 	rows[480] = `"` + rows[480]
 	p := mustSay(t, strings.Join(rows, "\n"), robust).Processes[0]
 	if p.Gate != detector.Pass || p.LongestStretch > 4.1*3600 || p.Gaps != 1 {
-		t.Errorf("%s, longest stretch %gs, %d gaps", p.Gate, p.LongestStretch, p.Gaps)
+		t.Errorf("got %s with a longest stretch of %gs and %d gaps, want pass with at most 14760s and 1", p.Gate,
+			p.LongestStretch, p.Gaps)
 	}
 }
 
@@ -285,7 +286,7 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 		"UTF-16": {
 			"\xff\xfe" + strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0,
 		},
-		"UTF-16 without a mark":     {strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0},
+		"UTF-16 without a BOM":      {strings.Join(strings.Split(text(whole()), ""), "\x00") + "\x00", true, 0},
 		"nothing":                   {"", true, 0},
 		"only a byte order mark":    {"\xef\xbb\xbf", true, 0},
 		"only a header, no newline": {header, true, 0},

@@ -213,7 +213,7 @@ func TestErrors(t *testing.T) {
 	against := article
 	against.Bases = []string{"base.csv"}
 	if _, err := said(t, "t_s,pss_kb\n0,1\n", against); err == nil || !strings.Contains(err.Error(), `"robust"`) {
-		t.Errorf("a base with policy article: %v", err)
+		t.Errorf("got error %v for a base with policy article, want one that names policy robust", err)
 	}
 	if _, err := Run(t.Context(), []string{"-", "-"}, robust); err == nil ||
 		!strings.Contains(err.Error(), "only one recording") {
@@ -376,7 +376,8 @@ func TestPolicyOfTheRun(t *testing.T) {
 	if a, b := mustSay(t, plain, robust),
 		mustSay(t, crossed, robust); !strings.Contains(strings.Join(a.Processes[0].Warnings, "\n"), hole) ||
 		strings.Contains(strings.Join(b.Processes[0].Warnings, "\n"), hole) {
-		t.Errorf("%q, with the longer max_gap_s %q", a.Processes[0].Warnings, b.Processes[0].Warnings)
+		t.Errorf("got warnings %q, want a gap; got warnings %q with the longer max_gap_s, want no gap",
+			a.Processes[0].Warnings, b.Processes[0].Warnings)
 	}
 	unknown := strings.Replace(plain, `"article"`, `"later"`, 1)
 	if r := mustSay(t, unknown, article); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], `policy "later"`) ||
@@ -406,7 +407,8 @@ func TestBounds(t *testing.T) {
 	for i := range ledger.MaxProcesses + 30 {
 		fmt.Fprintf(&b, `{"t_s":1,"up_s":2,"device":"S1","process":"p%d","source":"smaps","pss_kb":5}`+"\n", i)
 	}
-	want := fmt.Sprintf("-: more than %d processes: 30 lines of the others are skipped", ledger.MaxProcesses)
+	want := fmt.Sprintf("-: more than %d processes: 30 lines of the remaining processes are skipped",
+		ledger.MaxProcesses)
 	if r := mustSay(t, b.String(), article); len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != 1 ||
 		r.Warnings[0] != want {
 		t.Errorf("a run: %d processes, %q", len(r.Processes), r.Warnings)
@@ -461,7 +463,10 @@ func TestBases(t *testing.T) {
 		warning string
 	}{
 		{[]string{first, second, third}, ""},
-		{[]string{first, third}, second + " does not have a process of this name; the comparison does not use it"},
+		{
+			[]string{first, third},
+			second + " does not have a process of this name; the comparison ignores this recording",
+		},
 		{nil, "none of 3 base recordings has a process of this name; no comparison was made"},
 	} {
 		p := got.Processes[i]

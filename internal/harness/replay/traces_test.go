@@ -90,7 +90,7 @@ func TestTraceVerdicts(t *testing.T) {
 			strings.TrimSuffix(x.file, ".csv"), what, x.length, x.label, said,
 			*p.Rate, p.RateInterval[0], p.RateInterval[1], *p.MinDetectable, a.Gate, server)
 	}
-	fmt.Fprintf(&table, "\nOf the %d runs without sustained growth `article` calls %d a leak, `robust` %d.\n",
+	fmt.Fprintf(&table, "\nOf the %d runs without sustained growth, `article` reports %d as leaks, and `robust` %d.\n",
 		falls["article leak"]+falls["article pass"]+falls["article settled"]+falls["article inconclusive"],
 		falls["article leak"], falls["leak"])
 	table.WriteString("\n" + telescope(t))
@@ -114,7 +114,7 @@ func telescope(t *testing.T) string {
 			t.Errorf("%s of %s: %s, %s", p.Process.Process, file, p.Gate, p.Reason)
 		}
 	}
-	return fmt.Sprintf("%s, %d processes of a telescope's control system under tests, at most %.1f h:\n`pass` %d, "+
+	return fmt.Sprintf("%s, %d processes of a telescope's control system during tests of at most %.1f h:\n`pass` %d, "+
 		"`settled` %d, `inconclusive` %d, `leak` %d.\n",
 		strings.TrimSuffix(file, ".csv"), len(r.Processes), longest/3600, gates["pass"], gates["settled"],
 		gates["inconclusive"], gates["leak"])

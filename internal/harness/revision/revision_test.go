@@ -63,7 +63,7 @@ func TestOfCI(t *testing.T) {
 		"a pull request with a negative number": {
 			with(pull, "GITHUB_REF", "refs/pull/-1/merge"), "", &record.Revision{Commit: "merge", Branch: "fix"},
 		},
-		"a merge request of GitLab": {
+		"a GitLab merge request": {
 			map[string]string{
 				"GITLAB_CI": "true", "CI_COMMIT_SHA": "merge", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "b71e004",
 				"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "fix", "CI_MERGE_REQUEST_IID": "7",

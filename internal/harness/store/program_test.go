@@ -278,7 +278,7 @@ func base(t *testing.T, mode string, limit time.Duration) (*Store, string) {
 func TestCommand(t *testing.T) {
 	s, file := base(t, "stores", time.Minute)
 	if _, err := s.Load(t.Context()); !errors.Is(err, ErrNone) {
-		t.Fatalf("with an empty store: %v", err)
+		t.Fatalf("got error %v from an empty store, want %v", err, ErrNone)
 	}
 	calls := 0
 	if err := s.Update(t.Context(),

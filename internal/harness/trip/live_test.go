@@ -45,7 +45,8 @@ func TestDeaths(t *testing.T) {
 			d.Happened(record.Event{Event: "death", PID: pid, Text: strings.Repeat("x", 5000)})
 		}
 		if len(d.reasons) > maxDeaths || len(d.reasons[500]) > maxStep+10 {
-			t.Errorf("got %d reasons, the last with %d characters", len(d.reasons), len(d.reasons[500]))
+			t.Errorf("got %d reasons, one with %d characters, want at most %d with at most %d", len(d.reasons),
+				len(d.reasons[500]), maxDeaths, maxStep+10)
 		}
 	})
 }

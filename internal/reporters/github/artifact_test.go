@@ -92,7 +92,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		if n := w.count("GET /repos/o/r/actions/artifacts?name=base&"); n < 2 {
-			t.Errorf("%d requests contain the name", n)
+			t.Errorf("%d requests contain the name, want at least 2", n)
 		}
 		if got, err := s.Artifacts(t.Context(), "base", "main", 1); err != nil || len(got) != 1 || got[0].ID != 500 {
 			t.Errorf("newest: %v %v", got, err)
@@ -291,7 +291,7 @@ func FuzzExtract(f *testing.F) {
 		data, err := extract(zipped, "f", limit)
 		if err != nil {
 			if data != nil {
-				t.Error("content with an error")
+				t.Error("got content despite an error")
 			}
 			return
 		}
@@ -313,7 +313,7 @@ func FuzzExtract(f *testing.F) {
 			}
 		}
 		if found != 1 {
-			t.Errorf("%d entries of that name", found)
+			t.Errorf("got %d entries named f, want 1", found)
 		}
 	})
 }

@@ -79,7 +79,7 @@ func TestUpsert(t *testing.T) {
 			want:    Unchanged,
 			check: func(t *testing.T, w *fakeGitHub) {
 				if n := w.count("PATCH"); n != 0 {
-					t.Errorf("%d edits of an identical comment", n)
+					t.Errorf("got %d edits of an identical comment, want none", n)
 				}
 			}},
 		"page 4": {
@@ -89,7 +89,7 @@ func TestUpsert(t *testing.T) {
 			arrange: func(w *fakeGitHub) { w.noLink = true; w.fill(321); w.add(actionsLogin, "Bot", old) },
 			want:    Edited,
 		},
-		"last of a full page": {
+		"last comment of a full page": {
 			arrange: func(w *fakeGitHub) { w.noLink = true; w.fill(99); w.add(actionsLogin, "Bot", old) }, want: Edited,
 		},
 		"capped pages": {
@@ -175,7 +175,7 @@ func TestUpsert(t *testing.T) {
 			arrange: func(w *fakeGitHub) { w.faultOf = nth("GET", "/comments", tooMany) }, want: Created, creates: 1,
 			atLeast: 20 * time.Second, atMost: 50 * time.Second,
 		},
-		"primary limit is too far": {arrange: func(w *fakeGitHub) {
+		"primary limit resets too late": {arrange: func(w *fakeGitHub) {
 			far := trouble{
 				kind: "refuse", status: 403,
 				header: map[string]string{
@@ -371,7 +371,7 @@ func TestUpsert(t *testing.T) {
 				}
 				if ours := w.ours(); got != Absent && !w.noDelete && c.check == nil &&
 					(len(ours) != 1 || ours[0].body(time.Now()) != wanted && got != Unchanged) {
-					t.Errorf("got %d comments of our own", len(ours))
+					t.Errorf("got %d comments of our own, want 1 with the new body", len(ours))
 				}
 			})
 		})
@@ -395,7 +395,7 @@ func TestUpsertAgain(t *testing.T) {
 			}
 		}
 		if n := w.count("POST /graphql"); n != 1 {
-			t.Errorf("%d requests for the owner of the token", n)
+			t.Errorf("got %d requests for the owner of the token, want 1", n)
 		}
 	})
 }

@@ -299,7 +299,7 @@ func TestLocate(t *testing.T) {
 		},
 		"none":          {trigger: fork, err: ErrNoPullRequest},
 		"not permitted": {trigger: fork, wrong: &readOnly, err: ErrReadOnly},
-		"head of a pull request number": {
+		"head of a pull request given by its number": {
 			pulls: []map[string]any{pr(7, testSHA, "open", "o/r")}, trigger: Trigger{Owner: "o", Repo: "r", Number: 7},
 			want: 7,
 		},
