@@ -202,7 +202,7 @@ func TestLeakOlderThanSuite(t *testing.T) {
 	b := newBench(t, demoPhone(t))
 	first := b.run(t, child{scenario: "old", args: []string{"--skip=unseen"}})
 	if _, verdict := first.verdict(); first.code != 0 {
-		t.Errorf("a leak that existed before the suite: exit %d, %s", first.code, verdict)
+		t.Errorf("a leak that existed before the suite: exit %d, want 0: %s", first.code, verdict)
 	} else {
 		assertContains(t, "the verdict on the suite", verdict,
 			"before the check of app is clean at first: com.cart: leaked 1 x CheckoutActivity")
@@ -290,7 +290,7 @@ func TestSuiteOptions(t *testing.T) {
 	r := newBench(t, demoPhone(t)).run(t,
 		child{scenario: "before", args: []string{"--procs=2"}, env: []string{"SUITE_BEFORE=start"}})
 	if r.code != 0 || len(r.runs()) != 1 {
-		t.Errorf("started in BeforeSuite: exit %d, runs %q", r.code, r.runs())
+		t.Errorf("started in BeforeSuite: exit %d, runs %q, want 0 and one run", r.code, r.runs())
 	}
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "unchecked", env: []string{"SUITE_OPTIONS=every"}})
 	if e := entry(t, r.spec(t, "has no check")); e.Verdict != record.VerdictPass || r.code != 0 {
@@ -315,7 +315,7 @@ func TestSuiteOptions(t *testing.T) {
 	}
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "nodes", args: []string{"--fail-fast"}})
 	if got := r.failures(); len(got) != 1 || r.code != 1 {
-		t.Errorf("fail fast: exit %d, failed %q", r.code, got)
+		t.Errorf("fail fast: exit %d, failed %q, want 1 and one failed spec", r.code, got)
 	}
 	r = newBench(t, demoPhone(t)).run(t, child{scenario: "simple", env: []string{"LEAKGATE_WAIT=perhaps"}})
 	assertContains(t, "the console", r.console, `leakgate: environment LEAKGATE_WAIT: invalid value "perhaps": want true or false`)

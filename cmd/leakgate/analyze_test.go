@@ -577,7 +577,7 @@ func TestAnalyzeWrongInput(t *testing.T) {
 	}
 	if code, _, errOut := fed(t, strings.NewReader("JAVA PROFILE 1.0.2"), "analyze", "-"); code != exitUnread ||
 		!strings.Contains(errOut, "standard input: the dump contains no objects") {
-		t.Errorf("header on stdin: exit %d, %q", code, errOut)
+		t.Errorf("header on stdin: exit %d, want %d: %q", code, exitUnread, errOut)
 	}
 	if _, _, errOut := typed(t, nil, "analyze", "--partial", file("text", "text")); strings.Contains(errOut,
 		"--partial") {

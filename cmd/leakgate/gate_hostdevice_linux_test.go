@@ -126,7 +126,7 @@ func TestGateOnTheHostDevice(t *testing.T) {
 
 	g.build(t, keptLine, "")
 	if code, out := g.run(t, "same"); code != 0 || !strings.Contains(out, "nothing is worse than in 3 base runs") {
-		t.Errorf("without the added leak: exit %d\n%s", code, out)
+		t.Errorf("without the added leak: exit %d, want 0\n%s", code, out)
 	}
 	g.typed(t, 0, "gate", "--dump", g.dumps(t, "same"), "--baseline", "file:dumps.json", "--out", "same-dumped")
 	assertSameVerdict(t, g.comparison(t, "same"), g.comparison(t, "same-dumped"))

@@ -88,7 +88,7 @@ func TestGateByDumps(t *testing.T) {
 
 	code, out, errOut := typed(t, nil, "gate", "--dump", same)
 	if code != 1 || !strings.Contains(out, "CartActivity") {
-		t.Errorf("no baseline and a growing leak: exit %d\n%s%s", code, out, errOut)
+		t.Errorf("no baseline and a growing leak: exit %d, want 1\n%s%s", code, out, errOut)
 	}
 	if code, _, errOut = typed(t, nil, "baseline", "update", "--dump", base); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errOut)
@@ -126,7 +126,7 @@ func TestGateByDumps(t *testing.T) {
 
 	// With three base runs, one more object per loop is reported as growth.
 	if code, out, _ = typed(t, nil, "gate", "--dump", more); code != 0 || !strings.Contains(out, "too few base runs") {
-		t.Errorf("one base run: exit %d\n%s", code, out)
+		t.Errorf("one base run: exit %d, want 0\n%s", code, out)
 	}
 	second, third := looped(t, dir, "second", true, known), looped(t, dir, "third", true, known)
 	for _, run := range []string{second, third, third} { // the second copy of a run is ignored
@@ -135,7 +135,7 @@ func TestGateByDumps(t *testing.T) {
 		}
 	}
 	if code, out, _ = typed(t, nil, "gate", "--dump", more); code != 1 || !strings.Contains(out, "grown") {
-		t.Errorf("three base runs: exit %d\n%s", code, out)
+		t.Errorf("three base runs: exit %d, want 1\n%s", code, out)
 	}
 
 	if code, _, errOut = typed(t, nil, "accept", row.Key, "--reason", "SHOP-1", "--owner", "kim", "--until",

@@ -396,7 +396,7 @@ diagnose:
 		out := filepath.Join(t.TempDir(), "run")
 		if code, _, errOut := phones.typed(t, "run", path, "--out", out); code != exitUsage ||
 			!strings.Contains(errOut, "mapping") || !strings.Contains(errOut, "app.mapping") {
-			t.Fatalf("without the mapping: exit %d, %s", code, errOut)
+			t.Fatalf("without the mapping: exit %d, want %d: %s", code, exitUsage, errOut)
 		}
 		names := filepath.Join(filepath.Dir(path), "names")
 		if err := os.Mkdir(names, 0o755); err != nil {

@@ -91,14 +91,14 @@ func TestStrip(t *testing.T) {
 			}
 			if code, text, errOut := ran(t, "strip", path, "-"); code != exitOK || errOut != "" ||
 				text != string(want) {
-				t.Errorf("strip to standard output: exit %d, %d bytes, %s", code, len(text), errOut)
+				t.Errorf("strip to standard output: exit %d, got %d bytes, want %d: %s", code, len(text), len(want), errOut)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			cmd := program(t, ctx, nil, "strip", "-", "-")
 			cmd.Stdin = bytes.NewReader(in)
 			if got, err := cmd.Output(); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("strip through pipes: %d bytes, %v", len(got), err)
+				t.Errorf("strip through pipes: got %d bytes, want %d: %v", len(got), len(want), err)
 			}
 		})
 	}

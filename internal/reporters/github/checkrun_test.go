@@ -93,7 +93,7 @@ func TestCreateCheckRun(t *testing.T) {
 		})
 	}
 	if _, err := (&Session{}).CreateCheckRun(t.Context(), CheckRun{HeadSHA: "main"}); err == nil {
-		t.Error("no error for a branch as a commit")
+		t.Error("no error for a branch name instead of a commit")
 	}
 }
 
@@ -156,7 +156,7 @@ func TestUploadSARIF(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := s.UploadSARIF(t.Context(), "main", testSHA, nil); err == nil {
-			t.Error("no error for a branch as a ref")
+			t.Error("no error for a branch name instead of a ref")
 		}
 	})
 }
