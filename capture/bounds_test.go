@@ -47,8 +47,8 @@ func TestImpossibleReadings(t *testing.T) {
 	}
 }
 
-// If the device printed neither output nor a message, the error ends with the
-// reason.
+// If the device printed neither the value nor a message, the error says only
+// that the value is not in the output.
 func TestMissingValueWithoutErrorOutput(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) + lines("5/status", "Threads:\t12\n") + end
 	for said, want := range map[string]string{

@@ -162,8 +162,8 @@ func TestManyJumps(t *testing.T) {
 	}
 }
 
-// TestEachJumpStays checks that whether a jump stayed does not depend on the
-// next jump.
+// TestEachJumpStays checks that the next jump does not affect whether a jump is
+// reported as having stayed.
 func TestEachJumpStays(t *testing.T) {
 	for _, apart := range []float64{11, 15, 20, 29, 40} {
 		p := newRide(5, 3).until(200, risesAt(250, 61, 61+apart))

@@ -844,7 +844,7 @@ func TestLivesThatDifferByChance(t *testing.T) {
 	}
 }
 
-// TestGuardsOfLooks checks that missing data is not evidence in a look.
+// TestGuardsOfLooks checks that a look does not treat missing data as evidence.
 func TestGuardsOfLooks(t *testing.T) {
 	m := fed(6, func(h float64) float64 { return 200 + 30*h + math.Sin(h*77) }).machine.(*robustMachine)
 	w := &lookWindows[4] // 40 min: the ring buffer no longer contains the three preceding windows

@@ -155,9 +155,9 @@ type child struct {
 	// args are arguments of the ginkgo program; env is added to the environment
 	// of the bench.
 	args, env []string
-	// plain runs the suite without Watch and Check.
+	// If plain is set, the suite runs without Watch and Check.
 	plain bool
-	// alone starts the test binary directly, like go test.
+	// If alone is set, the test binary is started directly, as go test does.
 	alone bool
 	// most is the time limit; zero means childTime.
 	most time.Duration

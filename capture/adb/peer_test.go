@@ -162,8 +162,8 @@ func selected(t *testing.T, c *Client, serial string) *Device {
 	return d
 }
 
-// answerTimeout bounds what should happen immediately, even on a busy machine:
-// exceeding it means that something hangs.
+// answerTimeout is the time limit for what should happen immediately, even on a
+// busy machine: if it is exceeded, something hangs.
 const answerTimeout = time.Minute
 
 // waitFor polls until a condition becomes true.
@@ -196,7 +196,7 @@ func ownGoroutines() []string {
 	buf = buf[:runtime.Stack(buf, true)]
 	var own []string
 	for _, g := range bytes.Split(buf, []byte("\n\n")) {
-		// The function scripted runs the servers of the tests.
+		// The goroutines of scripted run the servers of the tests.
 		if bytes.Contains(g, []byte("capture/adb.")) && !bytes.Contains(g, []byte("adb.scripted.")) &&
 			!bytes.Contains(g, []byte("testing.tRunner")) && !bytes.Contains(g, []byte("testing.(*B)")) &&
 			!bytes.Contains(g, []byte("testing.Main")) && !bytes.Contains(g, []byte("testing.(*M)")) {

@@ -33,8 +33,8 @@ type switchboard struct {
 	// line is the device line that the server lists, or "" if it lists nothing;
 	// after is the device line after a connect request.
 	line, after string
-	// says is the response to a connect request.
-	says string
+	// answer is the response to a connect request.
+	answer string
 	// connects lists the connect requests received.
 	connects []string
 	// If silent is set, the server never responds to a connect request.
@@ -47,13 +47,13 @@ func (s *switchboard) handle(p *peer) {
 		s.mu.Lock()
 		s.connects = append(s.connects, strings.TrimPrefix(r, "host:connect:"))
 		s.line = s.after
-		silent, says := s.silent, s.says
+		silent, answer := s.silent, s.answer
 		s.mu.Unlock()
 		if silent {
 			_, _ = io.Copy(io.Discard, p)
 			return
 		}
-		p.send("OKAY" + lengthened(says))
+		p.send("OKAY" + lengthened(answer))
 	case r == "host:devices-l":
 		p.send("OKAY" + lengthened(s.list()))
 	case strings.HasPrefix(r, "host:transport:"), strings.HasPrefix(r, "host-serial:"):
@@ -103,7 +103,7 @@ func TestReconnect(t *testing.T) {
 	}
 	info := DeviceInfo{Serial: networked, State: StateDevice}
 	t.Run("one request for many calls", func(t *testing.T) {
-		s := &switchboard{after: up, says: "connected to " + networked}
+		s := &switchboard{after: up, answer: "connected to " + networked}
 		_, d := run(t, s, info)
 		var wg sync.WaitGroup
 		for range 16 {
@@ -117,7 +117,7 @@ func TestReconnect(t *testing.T) {
 		s.want(t, 1)
 	})
 	t.Run("at most one request every five seconds", func(t *testing.T) {
-		s := &switchboard{says: "failed to connect to '10.0.0.1:5555': \x1b[31mNo route to host"}
+		s := &switchboard{answer: "failed to connect to '10.0.0.1:5555': \x1b[31mNo route to host"}
 		c, d := run(t, s, info)
 		for range 3 {
 			_, err := d.Shell(soon(t), "cmd", nil, nil)
@@ -159,7 +159,7 @@ func TestReconnect(t *testing.T) {
 	})
 	t.Run("connected, but not authorized", func(t *testing.T) {
 		s := &switchboard{
-			after: networked + " unauthorized transport_id:7\n", says: "failed to authenticate to " + networked,
+			after: networked + " unauthorized transport_id:7\n", answer: "failed to authenticate to " + networked,
 		}
 		_, d := run(t, s, info)
 		_, err := d.Shell(soon(t), "cmd", nil, nil)
@@ -189,13 +189,13 @@ func TestReconnect(t *testing.T) {
 		}
 	})
 	t.Run("select", func(t *testing.T) {
-		s := &switchboard{after: up, says: "connected to " + networked}
+		s := &switchboard{after: up, answer: "connected to " + networked}
 		c, _ := run(t, s, info)
 		if d, err := c.Select(soon(t), networked); err != nil || d.info.TransportID != 7 {
 			t.Errorf("select: %v, %v", d, err)
 		}
 		s.want(t, 1)
-		s = &switchboard{says: "failed to resolve host"}
+		s = &switchboard{answer: "failed to resolve host"}
 		c, _ = run(t, s, info)
 		c.opt.Getenv = env("ANDROID_SERIAL", networked)
 		_, err := c.Select(soon(t), "")

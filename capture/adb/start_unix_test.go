@@ -21,7 +21,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// freeAddr returns an address of this machine at which nothing listens. On
+// freeAddr returns an address of this machine on which nothing listens. On
 // Linux, a socket that is bound to the address but does not listen reserves it
 // until the test ends: the kernel never assigns a bound port automatically, and
 // allows explicit binds with SO_REUSEADDR.
@@ -82,7 +82,7 @@ func fakeADB(t *testing.T, body string) (path string, started func() []string) {
 	}
 }
 
-// ended waits until nothing listens at an address.
+// ended waits until nothing listens on an address.
 func ended(t *testing.T, addr string) {
 	t.Helper()
 	waitFor(t, "nothing listens at "+addr, func() bool {

@@ -791,8 +791,8 @@ func TestAnalyzeBoundsTheTree(t *testing.T) {
 	}
 }
 
-// The files contain the text output for a recorded dump and for a synthetic
-// one; -update rewrites them.
+// The golden files contain the text output for a recorded dump and for a
+// synthetic one; -update rewrites them.
 func TestAnalyzeText(t *testing.T) {
 	made := hproftest.Java(1)
 	cache := made.Declare("com.shop.Cache", nil, "object pages", "static object all")

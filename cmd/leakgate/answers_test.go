@@ -139,8 +139,8 @@ func TestFailOnLeak(t *testing.T) {
 		name string
 		heap *hproftest.Heap
 		form hproftest.Form
-		// cut is the part of the file that is kept, in tenths.
-		cut     int
+		// tenths is the number of tenths of the file that are kept.
+		tenths  int
 		code    int
 		allowed int
 		says    string
@@ -166,7 +166,7 @@ func TestFailOnLeak(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := dumpFile(t, data[:len(data)*c.cut/10])
+			path := dumpFile(t, data[:len(data)*c.tenths/10])
 			code, out, errOut := ran(t, "analyze", path, "--fail-on", "leak")
 			if code != c.code || !strings.Contains(out, c.says) {
 				t.Errorf("exit %d, %s\n%s", code, errOut, out)

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/lease"
 )
 
-// environment returns the console of a command with these variables and no
+// environment returns the console of a command with the given variables and no
 // input. It uses separate leases for this test program, because phones of other
 // programs have the same names.
 func environment(env map[string]string, out, errOut io.Writer) console {
@@ -44,8 +44,8 @@ func typed(t *testing.T, env map[string]string, args ...string) (code int, out, 
 	return attached{env: env}.typed(t, args...)
 }
 
-// attached is an in-memory adb server with simulated phones, for synctest
-// bubbles, and an environment.
+// attached holds the connection to an in-memory adb server with simulated
+// phones, for synctest bubbles, and an environment.
 type attached struct {
 	dial func(context.Context) (net.Conn, error)
 	env  map[string]string

@@ -68,8 +68,8 @@ func (p clinging) Shell(ctx context.Context, command string, stdin io.Reader, st
 	return p.Phone.Shell(ctx, command, stdin, stdout, stderr)
 }
 
-// The name of a dump that the phone did not remove is reported, and the next
-// diagnosis finds it.
+// The name of a dump that could not be removed from the phone is reported, and
+// the next diagnosis finds it.
 func TestDiagnoseReportsLeftovers(t *testing.T) {
 	t.Parallel()
 	phone := shop("phone-a")

@@ -40,7 +40,7 @@ func shopDump(t testing.TB, sessions, activities int) string {
 	return dumpFile(t, dump)
 }
 
-// The files contain the text output; -update rewrites them.
+// The golden files contain the text output; -update rewrites them.
 func TestDiffText(t *testing.T) {
 	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
 	for name, args := range map[string][]string{
@@ -192,8 +192,8 @@ func TestDiffInputs(t *testing.T) {
 }
 
 // runWithDumps returns a run directory with the given heap dumps, each of one
-// process and one trigger. Every other dump is uncompressed, as in earlier
-// versions.
+// process and one trigger. The first dump and every second one after it are
+// plain files, as in earlier versions; the others are zstd files.
 func runWithDumps(t *testing.T, dumps ...[3]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -210,7 +210,7 @@ func TestGateReportsNeedAVerdict(t *testing.T) {
 	}
 }
 
-// Each problem has its exit code and a message with advice.
+// Each problem causes its own exit code and a message with advice.
 func TestGateErrors(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1})

@@ -59,7 +59,8 @@ func series(t testing.TB, loops ...int) (dir string, paths []string) {
 	return dir, paths
 }
 
-// The files contain the output as text and as JSON; -update rewrites them.
+// The golden files contain the output as text and as JSON; -update rewrites
+// them.
 func TestGrowthText(t *testing.T) {
 	dir, three := series(t, 5, 10, 15)
 	for name, args := range map[string][]string{

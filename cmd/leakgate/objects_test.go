@@ -380,7 +380,7 @@ func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
 	return path, ids, append(carts, open, closed)
 }
 
-// The files contain the objects of a class as text and as JSON; -update
+// The golden files contain the objects of a class as text and as JSON; -update
 // rewrites them.
 func TestObjectsOfClass(t *testing.T) {
 	t.Parallel()
@@ -406,8 +406,7 @@ func TestObjectsOfClass(t *testing.T) {
 			golden(t, filepath.Join("testdata", "objects", name+"."+form), out)
 		}
 	}
-	// By default the usual number of objects is printed, with fields but
-	// without holders.
+	// By default, 30 objects are printed, with fields but without holders.
 	all := lookedUp(t, path, "--class", "com.shop.Cart")
 	if len(all.Objects) != 30 || all.Selection.Instances != 40 || all.Selection.Matching != 40 ||
 		len(all.Objects[29].Fields) < 6 || all.Objects[0].Holders != nil {

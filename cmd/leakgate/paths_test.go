@@ -46,7 +46,7 @@ func heldShop(t testing.TB) string {
 	return dumpFile(t, dump)
 }
 
-// The files contain the text output; -update rewrites them.
+// The golden files contain the text output; -update rewrites them.
 func TestPathsText(t *testing.T) {
 	path := heldShop(t)
 	for name, args := range map[string][]string{

@@ -158,7 +158,7 @@ func TestWatchNamesItsDirectory(t *testing.T) {
 				t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
 			}
 		}
-		// A run that has not started has no directory.
+		// For a run that has not started, no directory is printed.
 		code, _, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--out", "tonight")
 		if code != exitUsage || strings.Contains(errOut, "the run is in") ||
 			!strings.Contains(errOut, "already holds a run; choose another --out") {

@@ -354,7 +354,8 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 }
 
 // If an app dies every few seconds, a death with a time is recorded for each
-// observed life. A death in the last seconds of the run has a reason as well.
+// observed life. A death in the last seconds of the run is recorded with a
+// reason, too.
 func TestDeathsEveryFewSeconds(t *testing.T) {
 	for _, api := range []int{29, 34} {
 		t.Run(fmt.Sprintf("API %d", api), func(t *testing.T) {

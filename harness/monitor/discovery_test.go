@@ -41,8 +41,8 @@ func (d *delayed) Shell(ctx context.Context, command string, out, errOut io.Writ
 	return d.simulated.Shell(ctx, command, out, errOut)
 }
 
-// Every process has a sample within two seconds, whatever the number of
-// packages, with the round-trip times of a real phone, even if su waits for a
+// Every process is sampled within two seconds, whatever the number of packages,
+// with the round-trip times of a real phone, even if su waits for a
 // confirmation. su is called only once.
 func TestFirstSampleWithManyPackages(t *testing.T) {
 	waits := []bool{true, false}

@@ -132,7 +132,7 @@ func TestRunBoundsEventsOfTheWorkload(t *testing.T) {
 	})
 }
 
-// flooded is monkey on a phone that floods.
+// flooded is a monkey workload whose phone prints a flood of lines.
 type flooded struct{ Monkey }
 
 func (f flooded) Run(ctx context.Context, st Env) (record.Workload, error) {

@@ -95,8 +95,8 @@ func TestInstrument(t *testing.T) {
 	})
 }
 
-// If the delay is too short, a leak is inconclusive; it is never attributed to
-// another test.
+// If the delay is too short, the verdict on a test that leaks is inconclusive;
+// the leak is never attributed to another test.
 func TestInstrumentWithShortDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := instrumented(false,

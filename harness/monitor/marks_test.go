@@ -512,8 +512,8 @@ func TestMostSimilar(t *testing.T) {
 	}
 }
 
-// The marks that a test on the device logs are set. Log lines from before the
-// run, with other tags or without a mark are ignored.
+// If a test on the device logs a mark, the mark is set in the run. Log lines
+// from before the run, with other tags or without a mark are ignored.
 func TestMarksInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return 10 + 3*n }), healthy("com.shop")))

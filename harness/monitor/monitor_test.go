@@ -546,7 +546,7 @@ func TestRunManyProcessesWithDumpsysOnly(t *testing.T) {
 	})
 }
 
-// If a cable is unplugged for two minutes, there is a gap and no other effect.
+// If a cable is unplugged for two minutes, the only effect is a gap.
 func TestRunDeviceReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
