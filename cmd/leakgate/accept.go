@@ -66,7 +66,7 @@ func (f *acceptFlags) check(args []string) (time.Time, error) {
 	case !f.current && f.run != "":
 		return time.Time{}, errors.New("--run needs --current")
 	case !f.current && len(args) != 1:
-		return time.Time{}, fmt.Errorf("want the key of one leak, got %d; every report shows it", len(args))
+		return time.Time{}, fmt.Errorf("want one leak key, got %d; reports show the keys", len(args))
 	case !f.current && !keyForm.MatchString(args[0]):
 		return time.Time{}, fmt.Errorf("KEY: %w",
 			invalid(args[0], "8 to 64 hexadecimal digits in lower case, as reports show them"))

@@ -20,9 +20,9 @@ func analyzeCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "analyze DUMP", GroupID: groupDump,
 		Short: "report leaks, classes, dominators, bitmaps and threads",
-		Long: `Report what is in a heap dump of Android or a JVM: what leaks and which references keep
+		Long: `Report what is in a heap dump from Android or a JVM: what leaks and which references keep
 it alive, the classes and objects that retain the most memory, bitmaps, strings, threads and
-activities. The retained size of an object is what would be freed with it.
+activities. The retained size of an object is the memory that would be freed with it.
 
 DUMP may be compressed with gzip or zstd; "-" is standard input. A truncated dump is
 analyzed up to where it ends, with a warning. A damaged one is an error, unless
@@ -44,11 +44,11 @@ analyzed up to where it ends, with a warning. A damaged one is an error, unless
 	f.declare(flags)
 	flags.Var(number(&f.top, "N", 0), "top", "number of classes and dominators to print")
 	flags.Var(choice(&f.only, "histogram", "histogram"), "only",
-		"count objects and bytes in one quick pass, without leaks and retained sizes")
+		"only count objects and bytes, in one quick pass, without leaks or retained sizes")
 	flags.Var(list{&f.leaking, "CLASS", false}, "leaking-class",
 		"treat the instances of exactly this class as leaks, and nothing else (repeatable)")
 	flags.Var(choice(&f.failOn, "leak", "leak"), "fail-on",
-		"exit with 1 if the app leaks; known leaks of Android do not count")
+		"exit with 1 if the app leaks; known leaks of Android are ignored")
 	flags.BoolVar(&f.incomplete, "allow-incomplete", false,
 		"with --fail-on leak: exit with 0 if no leak was found, even if the dump cannot rule out leaks")
 	flags.BoolVar(&f.all, "all", false, "print the traces of all leaks, not only the first")

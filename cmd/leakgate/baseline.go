@@ -21,7 +21,7 @@ import (
 func baselineCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "baseline", GroupID: groupGate,
-		Short: "record and show the runs that others are compared with",
+		Short: "record and show the runs that later runs are compared with",
 		Long: `A baseline contains the newest runs of the base branch (ten for each app, variant, workload
 and kind of device) and where each leak was first seen. A job on the base branch adds its run;
 ` + "`leakgate gate`" + ` compares the runs of pull requests with it.`,
@@ -184,9 +184,9 @@ func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	}
 	result, err := readComparison(f.runs[0])
 	if err != nil || result.Base.Store == "" || result.Base.Store == publicStore(s.store.String()) {
-		return nil // it was judged without a baseline, or with a different one
+		return nil // it was judged without a baseline, or with this one
 	}
-	return fmt.Errorf("this run was judged with the baseline in %s, not %s: name the one to add it to with "+
+	return fmt.Errorf("this run was judged with the baseline in %s, not %s: choose the baseline with "+
 		"--baseline or --config", result.Base.Store, publicStore(s.store.String()))
 }
 
@@ -305,9 +305,10 @@ func baselinePinCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pin NAME",
 		Short: "keep the current runs under the name of a release",
-		Long: `Keep the current good runs of the baseline under the name of a release. Runs of the base
-branch are compared with them as well: slow growth over many changes, which the newest runs
-already contain, fails such a run (rule leak.creep); for a pull request it is only reported.`,
+		Long: `Keep the current good runs of the baseline under the name of a release. Later runs of
+the base branch are also compared with the pinned runs: slow growth over many changes, which
+the newest runs already contain, fails a run of the base branch (rule leak.creep); for a pull
+request, it is only reported.`,
 		Example: "  leakgate baseline pin 4.1\n  leakgate baseline pin v2026.11 --baseline " +
 			"git:leak-baseline#shop.json",
 		Annotations: manual{
@@ -322,7 +323,7 @@ already contain, fails such a run (rule leak.creep); for a pull request it is on
 
 func (f *baselineFlags) pin(c console, args []string) int {
 	if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
-		return c.usage(fmt.Errorf("want the name of one release, such as 4.1, got %d", len(args)))
+		return c.usage(fmt.Errorf("want one release name, such as 4.1, got %d", len(args)))
 	}
 	ctx, stop := untilInterrupt()
 	defer stop()

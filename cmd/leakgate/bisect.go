@@ -24,10 +24,10 @@ func bisectCommand(c *console) *cobra.Command {
 COMMAND builds the app and runs leakgate (run, watch or trip) at each commit; its run
 directories go to the directory in the variable ` + bisect.RunsVariable + `.
 
-A commit is bad if its runs prove the leak, and good if they reached a verdict without it. It
-is skipped if the build failed, nothing could be judged, or a leak of the same class grows
-under a key that B does not have: a rename changes the key. A and B are tested first. At
-the end, the checkout is restored.`,
+A commit is bad if its runs prove the leak, and good if they reach a verdict and do not have
+the leak. It is skipped if the build failed, nothing could be judged, or a leak of the same
+class grows under a key that B does not have: a rename changes the key. A and B are tested
+first. At the end, the checkout is restored.`,
 		Example: `  leakgate bisect --good v4.1 --bad HEAD --key d97295ca -- ./leak.sh
   leakgate bisect --good v4.1 --bad HEAD --key d97295ca --json -- make leak`,
 		Annotations: manual{exits: `0 the commit was found
@@ -41,7 +41,8 @@ the end, the checkout is restored.`,
 	flags.Var(word(&f.bad, "COMMIT"), "bad", "commit with the leak")
 	flags.Var(word(&f.key, "KEY"), "key", "key of the leak, or its first 8 digits")
 	flags.Var(number(&f.confirm, "N", 1), "confirm",
-		"runs without the leak after which a commit is good, more than 1 for an intermittent leak (default 1)")
+		"number of runs without the leak that prove a commit good; "+
+			"use more than 1 for an intermittent leak (default 1)")
 	flags.Var(word(&f.keep, "DIR"), "keep", "keep the run directories in DIR, outside of the checkout")
 	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd

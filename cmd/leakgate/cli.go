@@ -261,7 +261,7 @@ their processes, decides whether one leaks, and collects the evidence.`,
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.BoolP("help", "h", false, "show the help of a command")
-	flags.BoolVar(&c.noColor, "no-color", false, "print no colors (also with the variable NO_COLOR)")
+	flags.BoolVar(&c.noColor, "no-color", false, "do not color the output (also set by the variable NO_COLOR)")
 	flags.BoolVarP(&c.quiet, "quiet", "q", false, "print only verdicts and errors, no progress or advice")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "also print devices, phases and timings")
 	root.AddGroup(

@@ -29,7 +29,7 @@ func commentCommand(c *console) *cobra.Command {
 If nothing is worse and there is no comment yet, none is written. The job summary gets the same
 text.
 
-It needs GITHUB_TOKEN with pull-requests: write (--check: checks: write, --sarif:
+The command needs GITHUB_TOKEN with pull-requests: write (--check: checks: write, --sarif:
 security-events: write). With a read-only token, as in a workflow of a fork, only the job
 summary is written; a second workflow, on workflow_run, then posts the comment: it reads the
 number of the pull request from the event, and uses only numbers and names from the run
@@ -215,7 +215,7 @@ func (f *commentFlags) upsert(ctx context.Context, c console, s *gateSettings, r
 		return err
 	}
 	if did == github.Absent {
-		c.note("nothing is worse: no comment")
+		c.note("nothing is worse: no comment written")
 		return nil
 	}
 	c.note("comment %s: %s", did, text.Printable(url))

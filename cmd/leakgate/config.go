@@ -138,7 +138,7 @@ func configVerifyCommand(c *console) *cobra.Command {
 	var f configFlags
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "report all errors in files, and values without effect",
+		Short: "report all errors in configuration files, and values that have no effect",
 		Long: `Check files with all their profiles. All errors are reported together, and so are
 values that have no effect. A run that cannot reach a verdict, because it is too short for
 a trend, is a warning, or an error with strict.`,
@@ -282,8 +282,8 @@ type checkedFile struct {
 	Profile  string                 `json:"profile,omitempty"`
 	Values   map[string]jsonSetting `json:"values,omitempty"`
 	Warnings []checkedProblem       `json:"warnings,omitempty"`
-	errors   config.Errors          // the problems, for people
-	warnings config.Errors          // the warnings, for people
+	errors   config.Errors          // the problems, for the text output
+	warnings config.Errors          // the warnings, for the text output
 	config   *config.Config         // nil if there are problems
 }
 
@@ -389,7 +389,7 @@ func unjudgeable(readings []*config.Config) config.Errors {
 	var warnings config.Errors
 	for _, cfg := range readings {
 		why := plans.FileCannotJudge(cfg)
-		if why == "" || cfg.Strict { // a file with strict: true is rejected instead of warned about
+		if why == "" || cfg.Strict { // with strict: true, it is an error, not a warning
 			continue
 		}
 		if w := cfg.Problem("duration", why); !slices.Contains(warnings, w) {

@@ -39,12 +39,12 @@ func demoCommand(c *console) *cobra.Command {
 leaks Java memory, the other is healthy. An hour of phone time takes 18 seconds. The
 phone speaks adb's protocol; everything else is real.
 
-The heap dump and its copy need 1 GB of free disk space; 0.3 GB stay in the run
+The heap dump and its copy need 1 GB of free disk space; 0.3 GB remain in the run
 directory.
 
 With --serve, the phone is served by an adb server on 127.0.0.1 until Ctrl-C, so that
-you can try leakgate, adb and your own scripts without a phone. It has an app that
-leaks, and instrumented tests of that app. The commands to type in another shell are printed.`,
+you can try leakgate, adb and your own scripts without a phone. The phone has an
+app that leaks, and instrumented tests of that app. The commands to type in another shell are printed.`,
 		Example: "  leakgate demo\n  leakgate demo --seed 7 --out runs/demo\n  leakgate demo --serve --speed 60",
 		Annotations: manual{
 			exits: `0 the demo found and traced the leak, and found no leak in the healthy process; or the phone was served until Ctrl-C

@@ -34,7 +34,7 @@ const (
 )
 
 func (s *serving) declare(flags *pflag.FlagSet) {
-	flags.BoolVar(&s.serve, "serve", false, "serve the simulated phone as an adb server until Ctrl-C")
+	flags.BoolVar(&s.serve, "serve", false, "serve the simulated phone through an adb server until Ctrl-C")
 	flags.Var(numberUpTo(&s.port, 1, 1<<16-1, 5038), "port",
 		"with --serve: port of the adb server; by default a free one")
 	flags.Var(numberUpTo(&s.speed, 1, maxServeSpeed, serveSpeed), "speed",

@@ -71,7 +71,7 @@ var keptForms = []response.Keep{response.Stripped, response.Raw, response.Nothin
 var keptLogs = []response.Logcat{response.LogcatApp, response.LogcatAll, response.LogcatNone}
 
 // logcatUsage describes the flag --logcat.
-const logcatUsage = "lines of the device log to keep, where all includes other apps"
+const logcatUsage = "lines of the device log to keep; all includes those of other apps"
 
 type diagnoseFlags struct {
 	runFlags
@@ -96,7 +96,7 @@ type responseFlags struct {
 const textsUsage = "show map keys, thread names and titles; by default each is replaced by a short hash"
 
 // mappingUsage describes the flag --mapping.
-const mappingUsage = "mapping.txt of ProGuard or R8, to show the names of the source"
+const mappingUsage = "mapping.txt of ProGuard or R8, to show source names"
 
 func (f *responseFlags) declare(fs *pflag.FlagSet) {
 	f.keep = response.Stripped
@@ -332,7 +332,7 @@ func selectProcess(ctx context.Context, dev monitor.Device, name capture.Pattern
 	if pid != 0 {
 		return capture.Process{},
 			absentError{
-				fmt.Errorf("no process %s with pid %d on %s; the processes of that name are %s", name, pid,
+				fmt.Errorf("no process %s with pid %d on %s; the processes with that name are %s", name, pid,
 					text.Printable(dev.Serial()), these),
 			}
 	}

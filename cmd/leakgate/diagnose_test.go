@@ -168,7 +168,7 @@ func TestDiagnoseSelectsByPID(t *testing.T) {
 	}
 	if code, _, errOut := typed(t, env, args("--pid", "1")...); code != exitUsage ||
 		!strings.Contains(errOut,
-			"no process com.shop with pid 1 on phone-a; the processes of that name are com.shop (pid ") {
+			"no process com.shop with pid 1 on phone-a; the processes with that name are com.shop (pid ") {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }

@@ -49,7 +49,7 @@ warning, because the same objects have different sizes there.`,
 	flags.Var(number(&f.top, "N", 0), "top", "number of classes and places in the dominator tree to print")
 	flags.Var(word(&f.baseMapping, "FILE"), "base-mapping",
 		"mapping.txt of BASE, if it is a different build; by default that of --mapping")
-	flags.Var(word(&f.process, "NAME"), "process", "process to compare, if two runs have dumps of several")
+	flags.Var(word(&f.process, "NAME"), "process", "process to compare, if the runs have dumps of several processes")
 	return cmd
 }
 

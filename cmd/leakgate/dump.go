@@ -34,7 +34,7 @@ type dumpFlags struct {
 	mapping, model string
 	phasesFile     string
 	phases         []phase
-	shown          int // the phases, for --verbose
+	shown          int // number of phases printed so far for --verbose
 	objects, edges int64
 }
 
@@ -66,7 +66,8 @@ func (f *dumpFlags) declare(fs *pflag.FlagSet) {
 	fs.Var(size(&f.spool), "spool-cap", spoolUsage)
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 	fs.Var(choice(&f.model, "MODEL", "leakgate", "ahat"), "size-model",
-		"how to count retained sizes: leakgate (default), or ahat, without references to classes and class loaders")
+		"how to compute retained sizes: leakgate (default), or ahat, which ignores references to classes and "+
+			"class loaders")
 	fs.Var(word(&f.phasesFile, "FILE"), "phases", "write the time and memory of each phase to FILE, as JSON")
 }
 

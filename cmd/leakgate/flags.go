@@ -13,7 +13,7 @@ import (
 // value is a flag that takes one value and may be given once.
 type value struct {
 	placeholder string
-	standard    string // the default, for the help
+	standard    string // the default that the help shows
 	choices     []string
 	parse       func(string) error
 	given       *string

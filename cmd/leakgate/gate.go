@@ -31,9 +31,8 @@ func gateCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "gate --run DIR", GroupID: groupGate,
 		Short: "compare a run with earlier ones and fail on regressions",
-		Long: `Compare the objects that each loop of a run leaks with those of the baseline, and fail on
-a regression: a new leak, more objects per loop, larger objects, or a new class held by a
-known reference. Leaks that the baseline already has are reported, but do not fail.
+		Long: `Compare what each loop of a run leaks with the baseline, and fail on a regression: a new
+leak, more objects per loop, larger objects, or a new class held by a known reference. Leaks that the baseline already has are reported, but do not fail.
 
 Instead of a run, --dump names heap dumps of one process, each taken after a loop of the
 scenario while the app was idle, or --leakcanary names a LeakCanary report (plain text,
@@ -110,7 +109,7 @@ func (f *ruleFlags) declareRules(fs *pflag.FlagSet) {
 	f.declareBaseline(fs)
 	fs.Var(word(&f.accepted, "FILE"), "accepted", "file of accepted leaks; by default leaks-accepted.yaml if it exists")
 	fs.Var(word(&f.checkout, "DIR"), "checkout",
-		"checkout of the app, to look up where leaks are declared; by default the current directory")
+		"checkout of the app, to look up where suspect references are declared; by default the current directory")
 	fs.BoolVar(&f.strict, "strict", false,
 		"exit with 5 if any process could not be judged, or there is no base run to compare with")
 	fs.BoolVar(&f.unjudged, "allow-unjudged", false,
@@ -170,7 +169,7 @@ func (f *sourceFlags) check() error {
 		return errors.New("--mapping, --app, --variant, --test and --in-use are only for --dump and --leakcanary: " +
 			"the record of a run has these values (app.mapping and app.variant of the YAML file)")
 	case len(f.runs) > 2:
-		return fmt.Errorf("got %d runs, want one, or a second one to confirm the first", len(f.runs))
+		return fmt.Errorf("got %d runs, want one or two: the second confirms the first", len(f.runs))
 	}
 	return nil
 }

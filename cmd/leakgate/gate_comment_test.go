@@ -126,7 +126,7 @@ func TestCommentOnAPullRequest(t *testing.T) {
 			t.Errorf("got a comment of %d bytes, want at most 2000 without the leak\n%s", len(body), body)
 		}
 		h.comments = nil
-		post("nothing is worse: no comment")
+		post("nothing is worse: no comment written")
 		if len(h.comments) > 0 {
 			t.Errorf("%q", h.comments)
 		}

@@ -77,7 +77,7 @@ func TestGateRejectsWrongCommandLines(t *testing.T) {
 		{[]string{"baseline", "update", "result"}, 2, "name a run directory with --run result"},
 		{[]string{"baseline", "update", "--run", "a", "--run", "b"}, 2, "add one run at a time"},
 		{[]string{"baseline", "show", "x"}, 2, "unexpected argument"},
-		{[]string{"baseline", "pin"}, 2, "want the name of one release"},
+		{[]string{"baseline", "pin"}, 2, "want one release name"},
 		{[]string{"comment"}, 2, "add --run DIR"},
 		{[]string{"comment", "result"}, 2, "name a run directory with --run result"},
 		{[]string{"comment", "--run", "killed"}, 2, "`leakgate gate --run killed` writes it"},

@@ -449,7 +449,7 @@ func judgedForBaseline(ev *evidence.Evidence, result *comparison.Comparison) err
 	case ev.WorkloadFailed:
 		return errors.New("the workload of the run failed: not added to the baseline")
 	case len(ev.Missing) > 0:
-		return fmt.Errorf("evidence is missing: %s: not added to the baseline", ev.Missing[0])
+		return fmt.Errorf("evidence is missing (%s): not added to the baseline", ev.Missing[0])
 	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitWorkload, exitUnread},
 		ev.RunExit):
 		return fmt.Errorf("the run ended with exit code %d: not added to the baseline", ev.RunExit)

@@ -114,7 +114,7 @@ func (f *growthFlags) check(args []string) error {
 		return errors.New("no heap dumps: name three or more in the order in which they were taken")
 	case n == 1:
 		return errors.New("one heap dump cannot show what grows: name two or, better, three in the order in which " +
-			"they were taken; `leakgate analyze` reports what one holds")
+			"they were taken; `leakgate analyze` reports the contents of one dump")
 	case f.loops > mostLoops:
 		return fmt.Errorf("--loops: %w",
 			invalid(fmt.Sprint(f.loops), "the number of repetitions between two dumps"))

@@ -46,7 +46,7 @@ LEAKGATE_RUNS the directory for runs without --out; by default leakgate-runs
 LEAKGATE_ACCEPTED the file of accepted leaks, like --accepted
 LEAKGATE_ARTIFACT the name of the artifact in which a GitHub workflow uploads the run directory, for the comment
 LEAKGATE_GITHUB_TOKEN the token for baselines in artifacts and for comments, which workloads do not see; by default GITHUB_TOKEN
-NO_COLOR if not empty: print no colors
+NO_COLOR if not empty: do not color the output
 ANDROID_SERIAL the device to use; adb's other variables apply too`
 
 // writeHelp prints the help of a command in the usual sections. It does not use
@@ -68,7 +68,7 @@ func writeHelp(w io.Writer, cmd *cobra.Command) {
 		fmt.Fprintf(&b, "\nSee also:\n  %s%s\n", pages, page)
 	}
 	if cmd.HasSubCommands() {
-		fmt.Fprintf(&b, "\nRun `%s COMMAND --help` for more about a command.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\nRun `%s COMMAND --help` for more information about a command.\n", cmd.CommandPath())
 	}
 	_, _ = io.WriteString(w, b.String()) // there is nowhere else to report it
 }

@@ -23,7 +23,7 @@ With --wait the command returns once every process has been dumped, if the run d
 marks (diagnose.dump is at_marks). Leave the app alone until then: leakgate waits for 5 s,
 and then until the object counts of the processes are stable, so that no dump contains
 work in progress. Run it after each loop; three such dumps prove a leak. An app that was just
-started has 10 s to appear. Missing dumps are printed; if no process was dumped at all,
+started has 10 s to appear. Missing dumps are listed; if no process was dumped at all,
 the exit code is 5.`,
 		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'
   leakgate mark --run "$LEAKGATE_RUN" --wait checkout`,

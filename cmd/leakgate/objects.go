@@ -22,8 +22,8 @@ func objectsCommand(c *console) *cobra.Command {
 	f := objectsFlags{top: defaultTop}
 	cmd := &cobra.Command{
 		Use: "objects DUMP 0xID...|--class NAME", GroupID: groupDump,
-		Short: "show single objects, or those of a class with certain values",
-		Long: `Show for each object its size, what would be freed with it, what dominates it, and how
+		Short: "show single objects, or instances of a class with certain field values",
+		Long: `Show for each object its size, how much memory would be freed with it, what dominates it, and how
 the GC roots reach it; for up to 16 objects also its fields, and which objects
 reference it. Write IDs as analyze prints them; "-" as DUMP is standard input.
 
@@ -31,7 +31,8 @@ With --class, show the instances of exactly this class that retain the most memo
 with their fields. --where filters them by a field: FIELD=VALUE, FIELD!=VALUE, and for numbers
 FIELD<VALUE, <=, >, >=. VALUE is a number, true, false, a character, the contents
 of a String, the name of an enum constant, null or the ID of an object; in double quotes it
-is always a string. Quote it for the shell. Several --where must all hold.`,
+is always a string. Quote it for the shell. If --where is
+repeated, an object must match all comparisons.`,
 		Example: "  leakgate objects shop.hprof 0x12c04948 0x12c04c28 --json\n" +
 			"  leakgate objects shop.hprof --class com.shop.Cart --where 'total>100'",
 		Annotations: manual{
@@ -65,7 +66,7 @@ func (f *objectsFlags) check(c console, args []string) error {
 	case f.class == "" && given("where"):
 		return errors.New("--where filters the objects of a class: add --class")
 	case f.class == "" && given("top"):
-		return errors.New("--top bounds the objects of a class: add --class")
+		return errors.New("--top limits the number of objects of a class: add --class")
 	case f.class != "" && len(args) > 1:
 		return errors.New("--class and object IDs cannot be used together: remove one of them")
 	case len(args) == 0 || f.class == "" && len(args) < 2:

@@ -318,7 +318,7 @@ func TestObjectsRejectsWrongUse(t *testing.T) {
 		{[]string{path, "0x"}, []string{"is not an object ID"}},
 		{[]string{path, "0x10000000000000000"}, []string{"is not an object ID"}},
 		{[]string{path, "0x1\x1b[2J"}, []string{`0x1?[2J`, "is not an object ID"}},
-		{[]string{path, "0x1", "--top", "3"}, []string{"--top bounds the objects of a class", "--class"}},
+		{[]string{path, "0x1", "--top", "3"}, []string{"--top limits the number of objects of a class", "--class"}},
 		{[]string{path, "--where", "a=b"}, []string{"add --class"}},
 		{[]string{path, "0x1", "--class", "a.B"}, []string{"cannot be used together"}},
 		{[]string{"--class", "a.B"}, []string{"want a heap dump"}},

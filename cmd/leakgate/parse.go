@@ -61,7 +61,7 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 		RunE: c.run(func(c console, args []string) int {
 			if len(args) != 2 {
 				return c.usage(
-					fmt.Errorf("want a kind and a file, got %d; kinds: %s", len(args),
+					fmt.Errorf("want two arguments, a kind and a file, got %d; kinds: %s", len(args),
 						strings.Join(parseKindNames(), ", ")))
 			}
 			if of != (logOwner{}) && args[0] != "logcat" {
@@ -177,7 +177,7 @@ func textOnly(in io.Reader) (io.Reader, error) {
 	case text.IsUTF16(head):
 		return nil, text.ErrUTF16
 	case what != "":
-		return nil, fmt.Errorf("want device output as text: it is %s", what)
+		return nil, fmt.Errorf("want device output as text, got %s", what)
 	}
 	return b, nil
 }
@@ -223,7 +223,7 @@ type document struct {
 	Error     *parseError `json:"error"`
 	Warnings  []string    `json:"warnings"`
 
-	values any // a struct with JSON names
+	values any // a struct with JSON tags
 }
 
 type parseError struct {

@@ -22,7 +22,7 @@ func replayCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay FILE...", GroupID: groupRecords,
 		Short: "judge recorded samples again",
-		Long: `Judge recorded memory again: a run directory or its samples.ndjson, even if the run was
+		Long: `Judge recorded samples again: a run directory or its samples.ndjson, even if the run was
 killed, or a CSV table. "-" is standard input.
 
 A table has a header with t_s (seconds) and pss_kb. If it has several processes,
@@ -33,7 +33,7 @@ With --base, the difference from the same process of another recording is judged
 it several times to compare with several earlier runs.`,
 		Example: `  leakgate replay leakgate-runs/tonight --gate
   leakgate replay memory.csv --column app_pss_kb --base release.csv --explain`,
-		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
+		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate: no leak was found
 1 a leak, with --gate
 2 the command line is invalid, or a file cannot be read or has no samples
 5 with --gate, no verdict on any process, or on a long-lived one; with --gate --strict, any process is inconclusive

@@ -42,7 +42,7 @@ const (
 	runExits = `0 no leak
 1 a leak
 2 the command line or the file is invalid, or the run directory cannot be written
-3 no usable device, one disconnected for longer than --device-timeout, or no process of the app was found
+3 there was no usable device, a device was disconnected for longer than --device-timeout, or no process of the app was found
 4 the workload failed
 5 no verdict on the run, on a device or on a long-lived process, or a heap dump is missing; with --strict: any process is inconclusive
 6 a heap dump was taken and could not be analyzed
@@ -50,7 +50,7 @@ const (
 	watchExits = `0 no leak
 1 a leak
 2 the command line is invalid, or the run directory cannot be written
-3 no usable device, one disconnected for longer than --device-timeout, or no process of the app was found
+3 there was no usable device, a device was disconnected for longer than --device-timeout, or no process of the app was found
 5 no verdict on the run, on a device or on a long-lived process, or a heap dump is missing; with --strict: any process is inconclusive
 6 a heap dump was taken and could not be analyzed
 130 interrupted; the run directory is complete`

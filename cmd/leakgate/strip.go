@@ -25,12 +25,12 @@ func stripCommand(c *console) *cobra.Command {
 		Use: "strip IN OUT", GroupID: groupDump,
 		Short: "write a shareable copy of a heap dump",
 		Long: `Write a shareable copy of a heap dump: all elements of primitive arrays are set to
-zero, which removes the contents of strings, the pixels of bitmaps and buffers. Hash codes are
+zero, which removes the contents of strings and buffers and the pixels of bitmaps. Hash codes are
 set to zero too, because short strings could be recovered from them. analyze finds the same
 leaks in the copy.
 
-What stays: names of classes and fields, references, the lengths of strings and arrays, and
-numbers in fields, such as coordinates, IDs and times.
+The copy keeps the names of classes and fields, references, the lengths of strings and
+arrays, and numbers in fields, such as coordinates, IDs and times.
 
 IN may be compressed with gzip or zstd; "-" is standard input. OUT is a new file, written
 uncompressed, or "-" for standard output. A truncated dump is stripped up to where it
@@ -281,7 +281,7 @@ func (f *stripFlags) tell(c console, r strippedReport, in, out string) error {
 	if out == "-" {
 		return nil
 	}
-	_, err := fmt.Fprintf(c.out, "%s: set %s of %s to zero: the elements of %s arrays; and %s hash codes\n",
+	_, err := fmt.Fprintf(c.out, "%s: set %s of %s to zero: the elements of %s arrays and %s hash codes\n",
 		text.Printable(out), text.Size(r.StrippedBytes), text.Size(r.Bytes), text.Grouped(r.Arrays),
 		text.Grouped(r.Hashes))
 	return printed(err)

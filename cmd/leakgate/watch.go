@@ -20,8 +20,8 @@ func watchCommand(c *console) *cobra.Command {
 		Use: "watch --process NAME", GroupID: groupWatch,
 		Short: "watch an app on a device, without a YAML file",
 		Long: `Watch the processes of an app on a device until Ctrl-C, or for the time given by --for.
-Memory is sampled every 30 s, and every 15 s when it looks like a leak; each process
-gets a verdict at the end. If one leaks, evidence is collected and analyzed.`,
+Memory is sampled every 30 s, or every 15 s while a leak is suspected; each process gets
+a verdict at the end. If a process leaks, evidence is collected and analyzed.`,
 		Example: `  leakgate watch --process 'com.shop*' --for 2h
   leakgate watch --process com.shop --for 12m --dump at_marks
   leakgate watch --process com.shop --strict --json > run.json`,
@@ -46,7 +46,7 @@ gets a verdict at the end. If one leaks, evidence is collected and analyzed.`,
 
 // mustSeeUsage describes the flag --must-see.
 const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; " +
-	"a process that could hide one is inconclusive"
+	"a process that could hide such a leak is inconclusive"
 
 // errMustSee is the error for --must-see with policy article, which cannot
 // check it.

@@ -68,7 +68,7 @@ func (p *Phone) phoneFaults() []Fault {
 		{"output corrupt, status lost", Harms, func() func() { return p.TruncateOutput(100, false) }},
 		{"output corrupt, status 0", Distorts, func() func() { return p.TruncateOutput(100, true) }},
 		{"output garbled", Distorts, func() func() { return p.GarbleOutput(61, p.opt.Seed) }},
-		{"output without an end", Silences, func() func() { return p.FloodOutput(-1) }},
+		{"endless output", Silences, func() func() { return p.FloodOutput(-1) }},
 		{"output with a line of 100 MB", Silences, func() func() { return p.FloodOutput(100 << 20) }},
 		{"no smaps_rollup", Harms, func() func() { return p.BreakFile(rollups, FileMissing) }},
 		{"smaps_rollup denied", Harms, func() func() { return p.BreakFile(rollups, FileDenied) }},

@@ -19,9 +19,9 @@ const whole = 8
 func alarms(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d processes per row, none of which leaks; all figures are percentages. The end verdicts "+
-			"are those of runs of 1 / 2 / 4 / 8 h, and *ever* columns count states reached at any time within 8 h. "+
-			"*prototype* is the figure of the prototype, and *article* is the share of end verdicts `leak` by policy "+
-			"`article` after 8 h, for the first %d processes.", o.runs, min(o.runs, o.detections)),
+			"are those of runs of 1 / 2 / 4 / 8 h, and the *ever* columns count states reached at any time within "+
+			"8 h. *prototype* is the figure of the prototype, and *article* is the share of end verdicts `leak` by "+
+			"policy `article` after 8 h, for the first %d processes.", o.runs, min(o.runs, o.detections)),
 		head: []string{
 			"no leak", "`leak`", "`inconclusive`", "`settled`", "ever SUSPICIOUS", "ever LEAKING", "prototype",
 			"article",

@@ -21,8 +21,8 @@ func family(o options) table {
 	t := table{
 		about: fmt.Sprintf("The given number of processes are watched and judged together for 8 h, each drawn from "+
 			"the rows of the first table except the random walks. Each row simulates %d members of such groups. If p "+
-			"is the share of them with end verdict `leak`, a run of n processes has an alarm with probability 1 - (1 "+
-			"- p)^n. *at most* is the same for the upper 95 %% bound of p.", pool),
+			"is the share of the members with end verdict `leak`, a run of n processes has an alarm with probability "+
+			"1 - (1 - p)^n. *at most* is the same for the upper 95 %% bound of p.", pool),
 		head: []string{"processes", "simulated", "alarms", "runs with an alarm, %", "at most, %"},
 	}
 	mix := slices.DeleteFunc(scenario.Null(whole), func(s scenario.Scenario) bool { return s.Walk > 0 })
@@ -40,7 +40,7 @@ func familyCells(n int, all []detector.Gate, b *bars) []string {
 	hits := count(all, func(g detector.Gate) bool { return g == detector.Leak })
 	share := atLeastOne(float64(hits)/float64(len(all)), n)
 	// The bar for a run is divided by the number of its processes.
-	b.most(fmt.Sprintf("leak, for runs of %d processes an alarm in %.1f %%,", n, 100*share), hits, len(all),
+	b.most(fmt.Sprintf("leak (an alarm in %.1f %% of the runs of %d processes)", 100*share, n), hits, len(all),
 		100*(1-math.Pow(1-familyBar/100., 1/float64(n))))
 	return []string{
 		fmt.Sprint(len(all)), fmt.Sprint(hits),

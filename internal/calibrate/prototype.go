@@ -64,8 +64,8 @@ const (
 	walkBar       = 5   // the same for random walks
 	shortBar      = 5   // the same after 1 h and 2 h
 	doubtBar      = 5   // inconclusive without a leak, after 8 h
-	liveLeast     = 0.5 // LEAKING at some time, if the prototype had none
-	realisticBar  = 5   // the same for the realistic rows, whatever the prototype had
+	liveLeast     = 0.5 // LEAKING at some time, if the prototype never was
+	realisticBar  = 5   // the same for the realistic rows, whatever the prototype's figure
 	baseBar       = 1   // differences from base runs although the builds do not differ
 	familyBar     = 5   // runs of 100 processes with an alarm
 	foundBar      = 95  // leaks found

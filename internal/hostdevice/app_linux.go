@@ -88,7 +88,7 @@ func newApp(d *Device) *app { return &app{device: d, processes: map[string]*appP
 // extras of an intent.
 type leak struct {
 	mbPerHour float64
-	seconds   float64 // 0 means forever; settleTime for the settling modes
+	seconds   float64 // duration; 0 means forever; settleTime for the settling modes
 }
 
 const (

@@ -119,9 +119,10 @@ func Refactorings() []Refactoring {
 			Name: "classes are loaded in a different order", Reached: "HelpScreen",
 			edits: []string{"Console.serve(", "About.last = null;\nConsole.serve("},
 		}),
-		edit("a second anonymous class that holds as much", taskOfPhoto, taskOfPhoto+"\n"+taskOfPhoto),
+		edit("a second anonymous class that holds as much memory", taskOfPhoto, taskOfPhoto+"\n"+taskOfPhoto),
 		few(Refactoring{
-			Name: "a second anonymous class that holds more", Changed: []string{"grown PhotoScreen"}, edits: []string{
+			Name: "a second anonymous class that holds more memory", Changed: []string{"grown PhotoScreen"},
+			edits: []string{
 				"int uploads;",
 				"int uploads;\nvoid again() { Worker.tasks.add(new Runnable() { @Override public void run() { " +
 					"uploads--; } }); }", "//@visit", "new PhotoScreen().again();",
@@ -161,7 +162,8 @@ func Refactorings() []Refactoring {
 			"new PriorityQueue<>(Comparator.comparingInt(System::identityHashCode));\n\n        static void opened"),
 		moves("ListScreen", "a synchronized list", "new ArrayList<>();\n\n        static void opened",
 			"Collections.synchronizedList(new ArrayList<>());\n\n        static void opened"),
-		moves("ListScreen", "an entry around an element", addOfScreen, "screens.add(new Entry(screen));", "//@class",
+		moves("ListScreen", "an entry object around each element", addOfScreen, "screens.add(new Entry(screen));",
+			"//@class",
 			"static final class Entry { final Object screen; Entry(Object screen) { this.screen = screen; } }"),
 		few(Refactoring{Name: "different names", names: 3}),
 		few(Refactoring{Name: "different names from another seed", names: 4}),

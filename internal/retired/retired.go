@@ -10,7 +10,7 @@ import (
 )
 
 // Err is wrapped by every error of [Check].
-var Err = errors.New("files of a leakgate from before its first release are no longer read: record them again")
+var Err = errors.New("files written before leakgate's first release are no longer read: record them again")
 
 // Check returns an error that names the first of the given keys that occurs in
 // raw, which is JSON as written by leakgate. A key whose value is a list is

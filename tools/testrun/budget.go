@@ -69,7 +69,7 @@ func (b budgets) check(out io.Writer, cpu usage) (ok bool) {
 		if took > 2*limit {
 			ok = false
 			fmt.Fprintf(out,
-				"FAIL  %s: %.0f s of CPU are more than twice its budget of %.0f s: make its tests cheaper, or raise "+
+				"FAIL  %s: used %.0f s of CPU, more than twice its budget of %.0f s: make its tests cheaper, or raise "+
 					"the budget and say why\n", folder, took, limit)
 		}
 	}

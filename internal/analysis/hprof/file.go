@@ -116,7 +116,7 @@ func OpenWithin(ctx context.Context, r io.ReaderAt, size, memory int64) (*File, 
 	f.Strings.idSize = h.IDSize
 	if y := h.Time.Year(); y < 1 || y > 9999 {
 		f.Time = time.Time{}
-		f.Warnings = append(f.Warnings, fmt.Errorf("read the header: year %d", y))
+		f.Warnings = append(f.Warnings, fmt.Errorf("read the header: year %d is out of range", y))
 	}
 	w := walk{
 		File: f, memory: memory,

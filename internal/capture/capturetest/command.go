@@ -59,7 +59,7 @@ func (s *suite) binary(t *testing.T) {
 		escapes.WriteString(strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(more))
 	}
 	if r := s.shell(t, "printf '"+escapes.String()+"'"); r.out != want.String() || r.exit != 0 {
-		t.Errorf("printing all bytes returned %q, exit %d", r.out, r.exit)
+		t.Errorf("printf of all byte values: got output %q, exit %d; want the same bytes, exit 0", r.out, r.exit)
 	}
 }
 
@@ -129,13 +129,15 @@ func (s *suite) largeCommand(t *testing.T) {
 	command := "printf '%s' " + text.ShellQuote(arg)
 	if !s.Old {
 		if r := s.shell(t, command); r != (result{out: arg}) {
-			t.Errorf("printing %d bytes returned %d, exit %d, %q", len(arg), len(r.out), r.exit, r.err)
+			t.Errorf("printing %d bytes: got %d bytes, exit %d, stderr %q; want the same bytes, exit 0", len(arg),
+				len(r.out), r.exit, r.err)
 		}
 		command = "printf x; " + command + command
 	}
 	var out strings.Builder
 	if exit, err := s.dev.Shell(within(t), command, &out, &out); err == nil || out.Len() > 0 {
-		t.Errorf("a command of %d bytes: exit %d, %d bytes, %v", len(command), exit, out.Len(), err)
+		t.Errorf("a command of %d bytes: got exit %d, %d bytes of output, error %v; want an error and no output",
+			len(command), exit, out.Len(), err)
 	}
 }
 
@@ -251,6 +253,6 @@ func (s *suite) cut(t *testing.T) {
 	_, err := s.dev.Shell(within(t), "echo begun; sleep 5", w, w)
 	s.failed(t, "a connection that is interrupted", err, nil)
 	if !strings.Contains(w.all.String(), "begun") {
-		t.Errorf("output before the interruption: %q", w.all.String())
+		t.Errorf(`got output %q before the interruption, want "begun" in it`, w.all.String())
 	}
 }

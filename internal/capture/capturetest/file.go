@@ -33,7 +33,7 @@ func (s *suite) holds(t *testing.T, path string, content []byte) {
 	var got bytes.Buffer
 	n, err := s.dev.Pull(within(t), path, &got)
 	if err != nil || n != int64(len(content)) || !bytes.Equal(got.Bytes(), content) {
-		t.Errorf("%s: pulled %d of %d bytes, equal: %v, %v", brief(path), n, len(content),
+		t.Errorf("%s: pulled %d of %d bytes, equal: %v, error: %v", brief(path), n, len(content),
 			bytes.Equal(got.Bytes(), content), err)
 	}
 }
@@ -73,7 +73,7 @@ func (s *suite) largeFile(t *testing.T) {
 	var out bytes.Buffer
 	if exit, err := s.dev.Shell(within(t), "cat "+text.ShellQuote(path), &out, nil); exit != 0 || err != nil ||
 		!bytes.Equal(out.Bytes(), content) {
-		t.Errorf("cat: exit %d, %d of %d bytes, equal: %v, %v", exit, out.Len(), len(content),
+		t.Errorf("cat: exit %d, %d of %d bytes, equal: %v, error: %v", exit, out.Len(), len(content),
 			bytes.Equal(out.Bytes(), content), err)
 	}
 	ctx, cancel := context.WithCancel(within(t))
@@ -93,7 +93,7 @@ func (s *suite) pullRefused(t *testing.T) {
 		var got bytes.Buffer
 		n, err := s.dev.Pull(within(t), path, &got)
 		if n != 0 || got.Len() != 0 {
-			t.Errorf("pull of %s returned %d bytes", brief(path), n)
+			t.Errorf("pull of %s: got %d bytes, want none", brief(path), n)
 		}
 		return err
 	}

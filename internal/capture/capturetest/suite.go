@@ -205,7 +205,7 @@ func (s *suite) alive(t *testing.T, pid string) bool {
 func (s *suite) gone(t *testing.T, pids []string) {
 	t.Helper()
 	if len(pids) != 2 {
-		t.Errorf("process ids %q, want two", pids)
+		t.Errorf("got PIDs %q, want two", pids)
 	}
 	for _, pid := range pids {
 		eventually(t, "end of device process "+pid, func() bool { return !s.alive(t, pid) })

@@ -59,7 +59,7 @@ func ParseShowmap(text []byte) (Showmap, error) {
 	}
 	if !p.total {
 		p.out.Truncated = true
-		p.warnings.Add(p.in.n, "TOTAL", nil, "the text ends before it")
+		p.warnings.Add(p.in.n, "TOTAL", nil, "the text ends before this line")
 	}
 	p.out.Warnings = p.warnings.All()
 	return p.out, nil

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxLine = 64 << 10 // of smaps; a path has at most 4096 bytes
+	maxLine = 64 << 10 // bytes in a line of smaps; a path has at most 4096
 	maxName = 4096
 )
 
@@ -75,10 +75,10 @@ type smapsScan struct {
 	mappings int64
 	loose    int64 // fields before any header
 
-	lastKey  []byte // of the first mapping so far, and later of the whole first mapping
+	lastKey  []byte // last key of the first mapping, as far as it has been read
 	first    []byte // the first unrecognized line, for the error
 	stray    bool   // the last line does not belong to smaps
-	cut      bool   // the last line has no end
+	cut      bool   // the last line has no line feed
 	headless bool   // fields precede the first header
 	warnings field.Warnings
 }
@@ -236,7 +236,7 @@ func (s *smapsScan) evenLines(m *Memory) (want int64) {
 	for f, n := range s.seen {
 		if n != 0 && n != want {
 			m.Truncated = true
-			s.warnings.Add(0, fieldNames[f], nil, fmt.Sprintf("%d lines, another field has %d", n, want))
+			s.warnings.Add(0, fieldNames[f], nil, fmt.Sprintf("found in %d lines, but another field in %d", n, want))
 		}
 	}
 	return want

@@ -64,7 +64,7 @@ func kiloBytes(text []byte) (int64, bool) {
 // lines iterates over the input line by line, without copies.
 type lines struct {
 	rest []byte
-	n    int // of the line that next returned most recently
+	n    int // number of the line that next returned most recently
 }
 
 // next returns a line without its end (\n, \r\n, or the \r\r\n of old adb on

@@ -153,7 +153,7 @@ func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 		return skipped("%s: %s objects in %s; %d heap dumps are needed", r.there, text.Series(counts),
 			text.Head(name, maxReason/3), fewest)
 	}
-	return skipped("%s: %s objects in %s, which do not grow in each heap dump", r.there, text.Series(counts),
+	return skipped("%s: %s objects in %s, whose number does not grow in each heap dump", r.there, text.Series(counts),
 		text.Head(name, maxReason/3))
 }
 
@@ -282,7 +282,8 @@ func (r *reading) growing() []judgment {
 	switch {
 	case r.trip.Found > len(r.trip.Growing):
 		return []judgment{
-			skipped("the record lacks %s that grow", text.Count(r.trip.Found-len(r.trip.Growing), "place", "places")),
+			skipped("the record lacks %s",
+				text.Count(r.trip.Found-len(r.trip.Growing), "growing place", "growing places")),
 		}
 	case i < 0 || r.trip.Dumps == 0:
 		return []judgment{skipped("the trip has no heap dumps")}

@@ -225,7 +225,7 @@ func (s *search) keepOut() error {
 		real = filepath.Join(parent, filepath.Base(s.Runs))
 	}
 	if in, err := filepath.Rel(s.top, real); err == nil && filepath.IsLocal(in) {
-		return fmt.Errorf("runs cannot be kept in %s, which is part of the work tree; give a directory outside of it",
+		return fmt.Errorf("runs cannot be kept in %s, which is inside the work tree; give a directory outside",
 			s.Runs)
 	}
 	return nil

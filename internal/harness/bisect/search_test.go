@@ -354,7 +354,7 @@ func TestSearchRefuses(t *testing.T) {
 			plans, func(_ *sandbox, o *Options) { o.Good, o.Bad = "trunk", "trunk" }, "are the same",
 		},
 		"runs inside the work tree": {
-			plans, func(s *sandbox, o *Options) { o.Runs = filepath.Join(s.dir, "runs") }, "outside of it",
+			plans, func(s *sandbox, o *Options) { o.Runs = filepath.Join(s.dir, "runs") }, "give a directory outside",
 		},
 		"changes": {
 			plans, func(s *sandbox, _ *Options) { s.write("locked", "mine") },

@@ -161,7 +161,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"growing, but not at every mark": {
 			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 6, 5)), nil}}, Skip,
-			"do not grow in each",
+			"does not grow in each",
 		},
 		"too few marks": {
 			[]runCase{{runWith(series(theKey, detector.Inconclusive, false, 4, 4)), nil}}, Skip,
@@ -274,7 +274,7 @@ func TestVerdict(t *testing.T) {
 			[]runCase{{runWith(), traveled(record.VerdictInconclusive, record.VerdictInconclusive)}}, Skip, "why not",
 		},
 		"trip with more growing places than listed": {
-			[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Found = 3 })}}, Skip, "lacks 3 places",
+			[]runCase{{runWith(), changedTrip(func(t *record.Trip) { t.Found = 3 })}}, Skip, "lacks 3 growing places",
 		},
 		"no dump, all processes pass": {
 			[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes[0].Gate = detector.Pass }), nil}}, Good,

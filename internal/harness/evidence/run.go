@@ -50,7 +50,8 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 	}
 	if w := run.Workload; w != nil && (w.Error != "" || len(w.Interrupted) > 0) {
 		r.out.WorkloadFailed = true
-		r.out.Warnings = append(r.out.Warnings, "the workload failed: "+name(cmp.Or(w.Error, "the device dropped it")))
+		r.out.Warnings = append(r.out.Warnings,
+			"the workload failed: "+name(cmp.Or(w.Error, "the connection to the device was lost")))
 	}
 	if run.Stopped == record.StoppedFinished && strings.HasPrefix(run.StopReason, "gate: ") {
 		r.out.Warnings = append(r.out.Warnings, "the run ended early because a rule was violated")

@@ -297,7 +297,7 @@ func crashed(b map[string]*value) bool {
 }
 
 func (r *Stream) start(t Test) {
-	r.finish(Unfinished, "the next test began before its end was reported")
+	r.finish(Unfinished, "the next test began before the end of this test was reported")
 	r.running = &t
 	r.totals.Seen++
 	r.on.Begin(t)

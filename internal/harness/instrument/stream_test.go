@@ -144,8 +144,8 @@ func TestStream(t *testing.T) {
 		"two tests at the same time": {
 			text: twoTests + strings.ReplaceAll(twoTests[:strings.Index(twoTests, "_CODE: 1")+9], "adds", "third"),
 			want: first +
-				"unfinished the next test began before its end was reported\n1/2 a.CartTest#third\nunfinished the " +
-				"output of the instrumentation ended", code: 9,
+				"unfinished the next test began before the end of this test was reported\n1/2 a.CartTest#third\n" +
+				"unfinished the output of the instrumentation ended", code: 9,
 		},
 		"ignored test without a start": {
 			text: "INSTRUMENTATION_STATUS: class=a.B\nINSTRUMENTATION_STATUS: test=c\n" +

@@ -157,7 +157,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	a.addBreakdownToApp(b)
 	switch mapped := b.Mapped(); {
 	case a.source != capture.Dumpsys || !mapped.Known:
-	case mapped.N <= 0: // driver memory is at least the whole total
+	case mapped.N <= 0: // the driver memory is as large as the total, or larger
 		a.impossible++
 	default:
 		steps = append(steps, a.judge(s.T, up, mapped.N)...)

@@ -298,7 +298,7 @@ func (x *AppSum) add() {
 	}
 	if x.mixed = anonymous > 0 && anonymous < living; x.mixed {
 		x.changed = true
-		x.warn("some of its processes are read by Pss, others by RssAnon; they are not added up during this time")
+		x.warn("some of its processes are measured in Pss, others in RssAnon; they are not added up during this time")
 		return
 	}
 	if living == 0 || lacking || x.Samples > 0 && x.LastUp > 0 && at <= x.LastUp {

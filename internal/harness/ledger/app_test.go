@@ -394,7 +394,7 @@ func TestSumOfMoreProcesses(t *testing.T) {
 		},
 		"one start per hour": {
 			[]int{120, 240, 360, 480, 600, 720, 840}, 0, []detector.Gate{detector.Inconclusive},
-			"belong to processes that started since",
+			"belong to processes that started during the growth",
 		},
 		"one early start and a leak":             {[]int{10}, 60, []detector.Gate{detector.Leak}, ""},
 		"several simultaneous starts and a leak": {[]int{5, 5, 5, 5}, 60, []detector.Gate{detector.Leak}, ""},

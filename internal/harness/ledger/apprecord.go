@@ -70,7 +70,7 @@ func (x *AppSum) Explain(out *record.AppVerdict) {
 		out.Gate = detector.Inconclusive
 		out.Reason = "its processes are not added up: the rows are not in time order; sort the table by t_s"
 	case x.Samples == 0 && x.mixed:
-		out.Reason = "its processes are not added up: some are read by Pss, others by RssAnon"
+		out.Reason = "its processes are not added up: some are measured in Pss, others in RssAnon"
 	case x.Samples == 0:
 		out.Reason = "its processes were never read in the same round"
 	}
@@ -79,8 +79,8 @@ func (x *AppSum) Explain(out *record.AppVerdict) {
 	if out.Gate == detector.Leak && grown > 0 && born >= grown/2 {
 		out.Gate = detector.Inconclusive
 		out.Reason = fmt.Sprintf(
-			"%.0f of %.0f MB belong to processes that started since: the number of processes grew, which is not a "+
-				"leak; %s", born,
+			"%.0f of %.0f MB belong to processes that started during the growth: the number of processes grew, "+
+				"which is not a leak; %s", born,
 			grown, out.Reason)
 	}
 }

@@ -276,7 +276,7 @@ func conclude(out *record.CountsAtMarks, loops int, proofs, unproved, clean []st
 	case loops < leastCountLoops:
 		out.Reason = fmt.Sprintf("%s with counts; %d are needed", after, leastCountLoops)
 	case !out.Collected:
-		out.Reason = fmt.Sprintf("%s: no count rose, but no garbage collection was forced before it", after)
+		out.Reason = after + ": no count rose, but no garbage collection was forced before the counts were read"
 	default:
 		out.Gate, out.Reason = detector.Pass, fmt.Sprintf("%s: no %s retained", after, oneOf(clean))
 	}

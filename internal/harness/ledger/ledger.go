@@ -160,7 +160,7 @@ func (l *Ledger) partOf(device, process string) (*Part, error) {
 	case p == nil:
 		return nil, fmt.Errorf("device %q is not in the header", device)
 	case len(process) > MaxName:
-		return nil, fmt.Errorf("the name of the process has %d bytes", len(process))
+		return nil, fmt.Errorf("the name of the process has %d bytes, want at most %d", len(process), MaxName)
 	}
 	return p, nil
 }

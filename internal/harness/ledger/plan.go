@@ -13,7 +13,7 @@ import (
 // policy.
 func PolicyOf(h record.Header) (detector.Policy, error) {
 	if h.Plan == nil || h.Plan.Policy == "" {
-		return detector.Policy{}, errors.New("read the policy of the run: the plan of its header has none")
+		return detector.Policy{}, errors.New("read the policy of the run: the plan in its header has no policy")
 	}
 	policy := h.Plan.DetectorPolicy()
 	if err := policy.Validate(); err != nil {

@@ -67,7 +67,7 @@ func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []
 		Header: func(h record.Header) (err error) {
 			if len(h.Devices) == 0 ||
 				slices.ContainsFunc(h.Devices, func(d record.HeaderDevice) bool { return d.Device == "" }) {
-				return headerError(h, errors.New("it has no device, or one without a name"))
+				return headerError(h, errors.New("it has no devices, or a device without a name"))
 			}
 			l, err = begin(h)
 			return err

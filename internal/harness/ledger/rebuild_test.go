@@ -113,10 +113,10 @@ func TestRebuildErrors(t *testing.T) {
 		"another revision": {strings.Replace(header, `"revision":1`, `"revision":99`, 1), "invalid revision 99"},
 		"no policy": {
 			strings.Replace(header, `"policy"`, `"polizy"`, 1),
-			"has none (missing key plan.policy; unknown key \"plan.polizy\")",
+			"has no policy (missing key plan.policy; unknown key \"plan.polizy\")",
 		},
 		"no plan": {
-			strings.Replace(header, `"plan"`, `"PLAN"`, 1), "has none (missing key plan; unknown key \"PLAN\")",
+			strings.Replace(header, `"plan"`, `"PLAN"`, 1), "has no policy (missing key plan; unknown key \"PLAN\")",
 		},
 		"an invalid word": {
 			strings.Replace(header, `"end"`, `"END"`, 1), "key plan.assert: invalid word \"END\": want end or live",

@@ -16,7 +16,7 @@ import (
 const (
 	maxOutput  = 65535
 	maxPerCall = 50
-	maxMessage = 60 << 10 // a message may have 64 KB
+	maxMessage = 60 << 10 // GitHub accepts at most 64 KB per message
 	maxTitle   = 255
 	// maxAnnotations is our own limit. This limit corresponds to twenty
 	// requests, sent a second apart. Nobody reads more annotations.

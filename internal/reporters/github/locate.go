@@ -96,7 +96,7 @@ func (s *Session) pullOf(ctx context.Context, t Trigger) (*gogithub.PullRequest,
 		found = s.withHead(byBranch, t.HeadSHA)
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("%s: %d open pull requests have it as their head, want one: %w",
+		return nil, fmt.Errorf("%s: it is the head of %d open pull requests, want one: %w",
 			what, len(found), ErrNoPullRequest)
 	}
 	return found[0], nil
