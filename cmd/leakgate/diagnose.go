@@ -45,7 +45,7 @@ growth is reported.`,
 		Annotations: manual{exits: `0 the evidence was collected
 2 the command line is invalid, or NAME does not match exactly one process
 3 no usable device
-6 nothing could be collected or analyzed, or with --kind java no heap dump
+6 nothing could be collected or analyzed; with --kind java: there is no heap dump
 130 interrupted`, page: "docs/response.md"}.annotations(),
 		RunE: c.run(f.diagnose),
 	}

@@ -265,7 +265,7 @@ func TestGateErrors(t *testing.T) {
 		"not a LeakCanary report": {
 			[]string{"gate", "--leakcanary", "junit.xml"}, 5, "a test that passes prints neither",
 		},
-		"accept without a key": {[]string{"accept"}, 2, "want the key"},
+		"accept without a key": {[]string{"accept"}, 2, "want one leak key"},
 		"accept a class name": {
 			[]string{"accept", "CartActivity", "--reason", "r", "--owner", "o", "--until", "2999-01-01"}, 2,
 			"hexadecimal",

@@ -195,7 +195,7 @@ func (s *gateSettings) connect(c console) error {
 	}
 	if s.ci == nil {
 		return errors.New("this is not a GitHub Actions workflow: " +
-			"use file:PATH or git:BRANCH#PATH, or run it in a workflow")
+			"use file:PATH or git:BRANCH#PATH, or run leakgate in a workflow")
 	}
 	var err error
 	s.session, err = github.New(github.Options{

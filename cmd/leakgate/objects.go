@@ -43,7 +43,8 @@ repeated, an object must match all comparisons.`,
 	}
 	f.declare(cmd.Flags())
 	flags := cmd.Flags()
-	flags.Var(word(&f.class, "NAME"), "class", "show the instances of this class, written as analyze prints it")
+	flags.Var(word(&f.class, "NAME"), "class",
+		"show the instances of this class; write its name as analyze prints it")
 	flags.Var(list{to: &f.where, placeholder: "COMPARISON"}, "where",
 		"with --class: show only objects whose field has this value, such as state=CLOSED (repeatable)")
 	flags.Var(number(&f.top, "N", 0), "top", "with --class: number of objects to print")

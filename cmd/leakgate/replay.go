@@ -45,7 +45,8 @@ it several times to compare with several earlier runs.`,
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy",
 		"policy that judges memory")
 	flags.Var(list{&f.bases, "FILE", false}, "base",
-		"recording to compare with, such as one of the last release; several show how much runs vary (repeatable)")
+		"recording to compare with, such as one of the last release; "+
+			"several recordings show how much runs vary (repeatable)")
 	flags.Var(word(&f.column, "NAME"), "column", "column of a table to judge instead of pss_kb")
 	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage+"; by default that of the run")
 	flags.BoolVar(&f.explain, "explain", false,

@@ -85,7 +85,7 @@ func TestStrip(t *testing.T) {
 			checkFile(t, path, in)
 			assertFiles(t, dir, "out.hprof")
 			code, text, errOut := ran(t, "strip", "--force", path, out)
-			if code != exitOK || errOut != "" || !strings.Contains(text, " arrays; and ") ||
+			if code != exitOK || errOut != "" || !strings.Contains(text, " arrays and ") ||
 				strings.Count(text, "\n") != 1 {
 				t.Errorf("exit %d, %q, %s", code, text, errOut)
 			}

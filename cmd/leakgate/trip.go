@@ -265,7 +265,7 @@ func (t *tripRunner) awaitProcess() (started bool, err error) {
 			return true, err
 		}
 		if time.Now().After(end) {
-			return true, fmt.Errorf("process %s %w, neither before nor after the command ran%s",
+			return true, fmt.Errorf("process %s %w before or after the command ran%s",
 				text.Printable(t.flags.process), errNeverSeen, running(ctx, t.plan.options.Devices[0]))
 		}
 		select {

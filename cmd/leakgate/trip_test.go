@@ -162,7 +162,7 @@ func TestTripOfMissingProcess(t *testing.T) {
 			append([]string{"trip", "--process", "com.sho", "--out", "run"}, args...)...)
 		if code != record.ExitNoDevice || out != "" ||
 			!strings.Contains(errOut,
-				"process com.sho not found, neither before nor after the command ran; running apps: com.shop") {
+				"process com.sho not found before or after the command ran; running apps: com.shop") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 		if logs, err := filepath.Glob("run/workload*.log"); err != nil || len(logs) != 1 {

@@ -94,7 +94,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 	c.warnOfVariables()
 	why := plans.CannotJudge(monitor.Options{Duration: f.span, LongestDuration: f.longest, Respond: &respond}, false)
 	if why != "" && f.strict {
-		return c.usage(fmt.Errorf("--for %s: %s; with --strict such a run would always end with 5",
+		return c.usage(fmt.Errorf("--for %s: %s; with --strict, such a run would always exit with 5",
 			text.Span(f.span.Seconds()), why))
 	}
 	_, code := f.carryOut(c, func(p *plan) error {

@@ -92,9 +92,9 @@ func (p *Phone) phoneFaults() []Fault {
 
 func lineFaults(l *adbd.Line, seed uint64) []Fault {
 	return []Fault{
-		{"line cut", Harms, func() func() { return l.InterruptAfter(1000) }},
-		{"line cut when a stream opens", Harms, func() func() { return l.InterruptAtOpen(2) }},
-		{"line cut repeatedly", Harms, func() func() { return l.InterruptEvery(20_000) }},
+		{"line interrupted", Harms, func() func() { return l.InterruptAfter(1000) }},
+		{"line interrupted when a stream opens", Harms, func() func() { return l.InterruptAtOpen(2) }},
+		{"line interrupted repeatedly", Harms, func() func() { return l.InterruptEvery(20_000) }},
 		{"line unplugged", Silences, l.Unplug},
 		{"line slow", Harms, func() func() { return l.Delay(50 * time.Millisecond) }},
 		{"line hangs", Silences, func() func() { return l.Delay(forEver) }},

@@ -221,16 +221,16 @@ var seen = map[string]func(b *bench) bool{
 		return err == nil && a.out == "2000\n" && strings.Contains(a.err, "Permission denied")
 	},
 	"connection dropped": func(*bench) bool { return true },
-	"line cut": func(b *bench) bool {
+	"line interrupted": func(b *bench) bool {
 		a, err := b.shell(soon, "for k in 0 1 2 3 4; do "+hundred+"; done")
 		return errors.Is(err, errNoStatus) && len(a.out) < 1000
 	},
-	"line cut when a stream opens": func(b *bench) bool {
+	"line interrupted when a stream opens": func(b *bench) bool {
 		_, first := b.shell(soon, "true")
 		_, second := b.shell(soon, "true")
 		return first == nil && second != nil
 	},
-	"line cut repeatedly": func(b *bench) bool {
+	"line interrupted repeatedly": func(b *bench) bool {
 		a, err := b.shell(soon, "cat /proc/$(pidof com.shop)/smaps")
 		return errors.Is(err, errNoStatus) && len(a.out) <= 20_000
 	},
@@ -309,7 +309,7 @@ func push(b *bench) error {
 
 // once lists the faults that happen only once: the check uses them up.
 var once = []string{
-	"line with garbage", "line cut", "line cut when a stream opens", "process dies while it is sampled",
+	"line with garbage", "line interrupted", "line interrupted when a stream opens", "process dies while it is sampled",
 	"process ends while it is sampled",
 }
 

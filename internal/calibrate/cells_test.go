@@ -262,7 +262,7 @@ func TestOtherCells(t *testing.T) {
 	row("reach", "", func(b *bars) []string {
 		return reachCells(spoil(300, 30, said, func(x *reached) { x.true = []float64{6, 16, 10} }), b)
 	})
-	row("reach", "within a factor 1.5", func(b *bars) []string {
+	row("reach", "within a factor of 1.5", func(b *bars) []string {
 		return reachCells(spoil(300, 60, said, func(x *reached) { x.true = []float64{6, 16, 100} }), b)
 	})
 

@@ -95,7 +95,7 @@ func reachCells(all []reached, b *bars) []string {
 		}
 	}
 	n := len(found)
-	b.least("the detection limit within a factor 1.5", within, n, reachedBar)
+	b.least("the detection limit within a factor of 1.5", within, n, reachedBar)
 	return []string{
 		timeText(quantile(said, 0.5)), timeText(quantile(found, 0.5)), percentText(within, n), percentText(above, n),
 		percentText(below, n),

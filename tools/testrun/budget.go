@@ -40,7 +40,7 @@ func readBudgets(page string) (budgets, error) {
 		folder, seconds, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		n, err := strconv.ParseFloat(seconds, 64)
 		if err != nil || n <= usual || out[folder] != 0 {
-			return nil, fmt.Errorf("read budgets: invalid line %q: want PACKAGE: SECONDS, once, above %d",
+			return nil, fmt.Errorf("read budgets: invalid line %q: want PACKAGE: SECONDS above %d, each once",
 				strings.TrimSpace(line), usual)
 		}
 		if _, err := os.Stat(filepath.Join(filepath.Dir(page), folder)); err != nil {

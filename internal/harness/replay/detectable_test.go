@@ -82,9 +82,9 @@ func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 		}
 	}
 	all := within + above + below
-	t.Logf("%d runs: %d of %d within a factor 1.5, %d above, %d below", runs, within, all, above, below)
+	t.Logf("%d runs: %d of %d within a factor of 1.5, %d above, %d below", runs, within, all, above, below)
 	if runs < 30 || within*100 < all*75 || above*100 > all*10 {
-		t.Errorf("%d runs: %d of %d within a factor 1.5, %d above, %d below", runs, within, all, above, below)
+		t.Errorf("%d runs: %d of %d within a factor of 1.5, %d above, %d below", runs, within, all, above, below)
 	}
 }
 
