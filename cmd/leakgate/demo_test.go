@@ -96,7 +96,7 @@ func TestDemoFaults(t *testing.T) {
 // exit codes.
 func TestDemoIsDocumented(t *testing.T) {
 	_, help, _ := typed(t, nil, "demo", "--help")
-	if !strings.Contains(help, "1 GB of free disk") || !strings.Contains(help, "0.3 GB remain in the run") ||
+	if !strings.Contains(help, "1 GB of free disk") || !strings.Contains(help, "0.3 GB remain in the") ||
 		!regexp.MustCompile(`leakgate demo .*1 GB of free disk`).MatchString(readme(t)) {
 		t.Errorf("the disk space is missing from the README or the help:\n%s", help)
 	}

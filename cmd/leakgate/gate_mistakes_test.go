@@ -95,7 +95,7 @@ func TestGateRejectsWrongCommandLines(t *testing.T) {
 		{[]string{"show", "killed", key}, 2, "finishes a run that was killed"},
 		{[]string{"accept", key}, 2, "needs --reason, --owner and --until"},
 		{accept(strings.ToUpper(key)), 2, "hexadecimal digits in lower case"},
-		{accept(key, key), 2, "want the key of one leak, got 2"},
+		{accept(key, key), 2, "want one leak key, got 2"},
 		{accept(key, "--accepted", "list.yaml"), 2, "list.yaml:1:1"},
 		{accept(key, "--current", "--run", "x"), 2, "remove the KEY"},
 		{accept("--current"), 2, "add --run DIR"},

@@ -189,7 +189,7 @@ func (f folder) read() (d record.Diagnosis, err error) {
 	case len(text) > maxWritten:
 		return d, fmt.Errorf("diagnosis.json has more than %d bytes", maxWritten)
 	}
-	if err := retired.Check(text, "took_s", "analyzed"); err != nil {
+	if err := retired.Check(text, "took_s", "analysed"); err != nil {
 		return d, fmt.Errorf("read diagnosis.json: %w", err)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
