@@ -26,7 +26,8 @@ var gateCI = []string{
 	"three leaks have other holders, and a new screen has its own holder", "a new screen joins a known list",
 	"one leak is fixed, and another screen registers a lambda in the same bus",
 	"a screen replaces another in the bus", "the leaking class is renamed",
-	"the leaking class is renamed, and another screen joins its list", "a second anonymous class that holds more memory",
+	"the leaking class is renamed, and another screen joins its list",
+	"a second anonymous class that holds more memory",
 }
 
 // gateSays lists the refactorings for which the gate, which compares three

@@ -189,6 +189,7 @@ func (f folder) read() (d record.Diagnosis, err error) {
 	case len(text) > maxWritten:
 		return d, fmt.Errorf("diagnosis.json has more than %d bytes", maxWritten)
 	}
+	// The retired key has the British spelling; the current key is "analyzed".
 	if err := retired.Check(text, "took_s", "analysed"); err != nil {
 		return d, fmt.Errorf("read diagnosis.json: %w", err)
 	}
