@@ -51,7 +51,7 @@ func TestWatch(t *testing.T) {
 
 // end describes how a run ends.
 type end struct {
-	after   time.Duration // time after which happens is called
+	after   time.Duration // time until the call of happens
 	happens func(interrupt func(), server *adbd.Server)
 	exit    int
 	stopped string

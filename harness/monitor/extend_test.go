@@ -49,7 +49,7 @@ func TestSuspicionExtendsTheRun(t *testing.T) {
 		exit        int
 		stopped     string
 		extended    bool
-		passes      [2]int // the minimum and the maximum
+		passes      [2]int // minimum and maximum number
 	}{
 		"no suspicion": {
 			healthy("com.shop"), 12 * time.Minute, 30 * time.Minute, nil, 12 * minute, 12 * minute, "inconclusive", 5,

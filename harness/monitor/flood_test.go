@@ -35,7 +35,7 @@ func (f *flooding) Shell(ctx context.Context, command string, out, errOut io.Wri
 			return -1, err
 		}
 		f.printed += lines
-		time.Sleep(time.Microsecond) // cost of writing: time in a bubble advances only while its goroutines block
+		time.Sleep(time.Microsecond) // cost of writing: the fake clock advances only while all goroutines block
 	}
 	return -1, ctx.Err()
 }

@@ -370,7 +370,7 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 		}}.each(t, func(t *testing.T, f faulty) {
 		r, p, _ := f.run(t)
 		if took := time.Since(from); took > 15*time.Second {
-			t.Errorf("the run continued for %v", took)
+			t.Errorf("the run continued for %v, want at most 15 s", took)
 		}
 		if !r.Interrupted || r.ExitCode != record.ExitInterrupted {
 			t.Errorf("exit %d, %s", r.ExitCode, r.Stopped)
@@ -700,7 +700,7 @@ func TestResponseInterruptedAtTheEnd(t *testing.T) {
 		began := time.Now()
 		r := respond(t, ctx, o)
 		if took := time.Since(began); took > 7*time.Minute {
-			t.Errorf("the run continued for %v", took)
+			t.Errorf("the run continued for %v, want at most 7 min", took)
 		}
 		var outcomes []string
 		for _, d := range r.Diagnoses {

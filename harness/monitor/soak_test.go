@@ -221,7 +221,7 @@ func seed(t *testing.T) uint64 {
 // such and are no longer than the faults plus two intervals each. Its values
 // are correct, and nothing is left behind.
 func TestSoak(t *testing.T) {
-	seed := seed(t) // outside of the bubble, whose clock always starts at the same time
+	seed := seed(t) // called outside the bubble, whose clock always starts at the same time
 	synctest.Test(t, func(t *testing.T) {
 		ownTemporary(t)
 		var benches []*bench

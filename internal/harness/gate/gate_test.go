@@ -251,7 +251,7 @@ func TestStatus(t *testing.T) {
 		"rare in the base": {
 			[]Observation{observed(0, list), observed(1), observed(2), observed(3)}, with(list), comparison.New, true,
 		},
-		"rare in the base, recently": {
+		"rare in the base, seen recently": {
 			[]Observation{observed(0), observed(1), observed(2, list), observed(3)}, with(list), comparison.Known,
 			false,
 		},

@@ -113,7 +113,7 @@ func (p parsed) checkNodes(t *testing.T, o MarkdownOptions) {
 		}
 	})
 	if headings != 1 || open != 0 {
-		t.Errorf("got %d headings, %d unclosed sections", headings, open)
+		t.Errorf("got %d headings and %d unclosed sections, want 1 and none", headings, open)
 	}
 }
 
