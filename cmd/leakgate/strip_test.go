@@ -91,7 +91,8 @@ func TestStrip(t *testing.T) {
 			}
 			if code, text, errOut := ran(t, "strip", path, "-"); code != exitOK || errOut != "" ||
 				text != string(want) {
-				t.Errorf("strip to standard output: exit %d, got %d bytes, want %d: %s", code, len(text), len(want), errOut)
+				t.Errorf("strip to standard output: exit %d, got %d bytes, want %d: %s", code, len(text),
+					len(want), errOut)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
