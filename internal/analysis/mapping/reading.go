@@ -312,9 +312,8 @@ func (d *doubt) err(kind int) error {
 	case orphan:
 		return fmt.Errorf("line %d: %s is outside a class%s", d.line, d.text, more)
 	case twice:
-		return fmt.Errorf("%d classes repeat the name of an earlier class, first %s; the first definition is used",
-			d.count,
-			d.text)
+		return fmt.Errorf("%s the name of an earlier class, first %s; the first definition is used",
+			text.Count(d.count, "class repeats", "classes repeat"), d.text)
 	case badInformation:
 		return fmt.Errorf("line %d: invalid metadata %s%s", d.line, d.text, more)
 	default:

@@ -34,7 +34,7 @@ func TestDoubts(t *testing.T) {
 		`line 4: cannot parse "1:void oneNumber() -> a", and 4 more such lines`,
 		"line 14: too long, skipped",
 		`line 1: "void orphan() -> a" is outside a class, and 1 more such lines`,
-		`1 classes repeat the name of an earlier class, first "a"; the first definition is used`,
+		`1 class repeats the name of an earlier class, first "a"; the first definition is used`,
 		`line 8: invalid metadata "{\"id\":"`,
 		"line 7: the version 7.1 of the mapping is newer than 2.2: its additions are ignored",
 	}

@@ -160,7 +160,7 @@ func perUnit(unit string) string {
 	case unitLoop:
 		return "per loop"
 	case unitEvent:
-		return "per 1,000 events"
+		return "per 1 000 events"
 	case unitHour:
 		return "MB per hour"
 	}
@@ -295,7 +295,7 @@ func (r *Row) pending(m markup) string {
 func formula(unit string, head, base, each, was float64) string {
 	per := perUnit(unitLoop)
 	if unit == unitEvent {
-		per, head, base = "per 1,000 events", head*1000, base*1000
+		per, head, base = "per 1 000 events", head*1000, base*1000
 	}
 	left, now := number(head), size(each)
 	switch {

@@ -217,7 +217,7 @@ func TestCost(t *testing.T) {
 				"The memory retained by several leaks can overlap, so it is not added up."},
 		{
 			[]Row{row(New, "event", sides(0, 0.002), Sides{Head: new(float64(mb))})},
-			"Every 10 000 events retain 20.0 MB more than on main: B, 2 per 1,000 events at 1.0 MB each.",
+			"Every 10 000 events retain 20.0 MB more than on main: B, 2 per 1 000 events at 1.0 MB each.",
 		},
 		{[]Row{counted(row(New, "loop", sides(0, 0.5), Sides{Head: new(float64(mb))}), 1, 2, 2, 2)}, ""},
 		{[]Row{counted(row(New, "loop", sides(0, 0.5), Sides{Head: new(float64(mb))}), 4, 3, 5)}, ""},

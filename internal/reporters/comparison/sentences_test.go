@@ -85,7 +85,7 @@ func TestUnjudged(t *testing.T) {
 		},
 		{
 			row(func(r *Row) { r.Unit, r.PerLoop = "event", sides(0.001, 0.002) }),
-			"not judged yet, too few base runs: `ListScreen1`, 1 → 2 per 1,000 events, key `a0000001`",
+			"not judged yet, too few base runs: `ListScreen1`, 1 → 2 per 1 000 events, key `a0000001`",
 		},
 		{
 			row(func(r *Row) { r.Type, r.Class, r.Key = "native", "libx.so", "native:libx.so" }),
