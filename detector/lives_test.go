@@ -73,7 +73,7 @@ func TestNights(t *testing.T) {
 		"app, 0 MB/h, in the background (-200 MB) for the last 40 min": {
 			detector.Pass, 11, []string{"no sustained growth"},
 		},
-		"80 MB lumps, one every 1 h":       {detector.Leak, 6, []string{"MB/h"}},
+		"80 MB lumps, one per hour":        {detector.Leak, 6, []string{"MB/h"}},
 		"app, 50 MB/h, one trim of 300 MB": {detector.Leak, 7, []string{"MB/h"}},
 		"app, 0 MB/h, one trim of 300 MB":  {detector.Pass, 11, nil},
 		"plain, 100 MB/h of ashmem, source status": {

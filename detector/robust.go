@@ -42,7 +42,7 @@ const (
 	// least steadyPace of the rise from the first quarter to the second.
 	steadyT, steadyPace = 30.0, 0.85
 	// The level at the end of a window must exceed every level before the
-	// window, by recordPart of the growth and by recordSigmas times the
+	// window by at least recordPart of the growth plus recordSigmas times the
 	// variation of those levels. If memory only returns to a level that it had
 	// before, that is not a leak.
 	recordPart, recordSigmas = 0.4, 2.0

@@ -32,8 +32,8 @@ func base(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d pairs of runs per row, drawn from 18 kinds of app: a base run, and a second run with "+
 			"an additional leak. The figures are the percentages of end verdicts `leak` on the second run: alone, "+
-			"against one base run and against three base runs; and of `inconclusive` verdicts against these base "+
-			"runs.", o.detections),
+			"against one base run and against three base runs. With base runs, the percentage of `inconclusive` "+
+			"verdicts is stated too.", o.detections),
 		head: []string{"second run", "alone", "one base run", "`inconclusive`", "three base runs", "`inconclusive`"},
 	}
 	var rows []baseRow

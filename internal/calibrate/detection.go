@@ -70,8 +70,8 @@ const onset = 120
 func late(o options) table {
 	t := table{
 		about: fmt.Sprintf("%d processes per row, 10 h, with a leak that starts at %d min. Times are minutes from its "+
-			"onset, median / 90th percentile; runs that were LEAKING before it (*before*, in percent) are skipped.",
-			o.detections, onset),
+			"onset, median / 90th percentile; runs that were LEAKING before the onset (*before*, in percent) are "+
+			"excluded.", o.detections, onset),
 		head: []string{"leak", "`leak`", "before", "SUSPICIOUS", "LEAKING", "prototype", "article: `leak`", "LEAKING"},
 	}
 	for _, s := range scenario.Leaks(onset, 10) {

@@ -22,12 +22,12 @@ func ways() []way {
 		return w
 	}
 	list := []way{
-		of("each tenth sample lost", func(c *scenario.Conditions) { c.Drop = 0.1 }),
+		of("every tenth sample lost", func(c *scenario.Conditions) { c.Drop = 0.1 }),
 		of("no breakdowns", func(c *scenario.Conditions) { c.NoBreakdowns = true }),
 	}
 	for _, interval := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute} {
 		list = append(list,
-			of(fmt.Sprintf("a sample each %.0f s", interval.Seconds()),
+			of(fmt.Sprintf("a sample every %.0f s", interval.Seconds()),
 				func(c *scenario.Conditions) { c.Interval = interval }))
 	}
 	return list

@@ -59,6 +59,10 @@ func TestRenamedRowsKeepTheirSeeds(t *testing.T) {
 		"app, 50 MB/h from 4 h on":                   "app, 50 MB/h starting at 4 h",
 		"1 MB a loop":                                "1 MB per loop",
 		"step +80 anywhere, AR 0.7 s20":              "step +80 at any time, AR 0.7 s20",
+		"40 MB lumps, one in 1 h":                    "40 MB lumps, one per hour",
+		"1 steps of 40 to 80 MB anywhere":            "1 step of 40 to 80 MB at any time",
+		"each tenth sample lost":                     "every tenth sample lost",
+		"a sample each 15 s":                         "a sample every 15 s",
 	} {
 		if source(1, "t", first, 0).Uint64() != source(1, "t", now, 0).Uint64() {
 			t.Errorf("the random numbers of %q differ from those of %q", now, first)

@@ -25,7 +25,9 @@ type job struct {
 // first measured, so that a better name does not change the figures.
 var seedNames = strings.NewReplacer("restart every ", "restart each ", "one every ", "one in ", "gaps of ", "holes of ",
 	"min every hour", "min each hour", ", every 60 to", ", each 60 to", "trimmed every hour", "trimmed each hour",
-	"starting at 4 h", "from 4 h on", " MB per loop", " MB a loop", "at any time", "anywhere")
+	"starting at 4 h", "from 4 h on", " MB per loop", " MB a loop", "at any time", "anywhere",
+	"one per hour", "one in 1 h", "1 step of", "1 steps of", "every tenth ", "each tenth ", "a sample every ",
+	"a sample each ")
 
 // source returns the random numbers of one run of a row.
 func source(seed uint64, table, row string, i int) *rand.Rand {

@@ -120,13 +120,12 @@ func Nights() []Night {
 				})
 		}
 	}
-	for _, every := range []float64{1, 2} {
-		add(fmt.Sprintf("80 MB lumps, one every %g h", every), true, Plain,
-			func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 80/every, 80 })
-	}
-	add("40 MB lumps, one every 1 h", true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 40, 40 })
-	for _, n := range []int{1, 2, 3} {
-		add(fmt.Sprintf("%d steps of 40 to 80 MB at any time", n), false, Plain, func(s *Scenario, r *rand.Rand) {
+	add("80 MB lumps, one per hour", true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 80, 80 })
+	add("80 MB lumps, one every 2 h", true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 40, 80 })
+	add("40 MB lumps, one per hour", true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 40, 40 })
+	for i, name := range []string{"1 step", "2 steps", "3 steps"} {
+		n := i + 1
+		add(name+" of 40 to 80 MB at any time", false, Plain, func(s *Scenario, r *rand.Rand) {
 			for range n {
 				s.Steps = append(s.Steps, Jump{-1, between(r, 40, 80)})
 			}
