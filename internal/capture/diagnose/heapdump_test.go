@@ -285,7 +285,7 @@ func (c dumpCase) run(t *testing.T) {
 		t.Errorf("paused %v", paused)
 	}
 	if left := d.dumps(t); len(left) > 0 {
-		t.Errorf("%v was left", left)
+		t.Errorf("dumps left on the device: %v", left)
 	}
 }
 

@@ -62,7 +62,7 @@ func keepLog(t *testing.T, api int, mode KeptLog, secret bool) {
 	}
 	for _, p := range []capture.Process{r.Process, push} {
 		if !strings.Contains(string(text), fmt.Sprintf(" %5d ", p.PID)) {
-			t.Errorf("no line of %s, pid %d, in\n%s", p.Name, p.PID, text)
+			t.Errorf("the log contains no line of %s, pid %d:\n%s", p.Name, p.PID, text)
 		}
 	}
 }

@@ -215,7 +215,7 @@ func TestExitStatusOfAWholeText(t *testing.T) {
 		for _, w := range steps[name]().Methods {
 			program, _, _ := strings.Cut(w.Command, " ")
 			if w.exits != most[program] {
-				t.Errorf("%s may have exit status %d", w.Command, w.exits)
+				t.Errorf("%s may exit with status %d, want %d", w.Command, w.exits, most[program])
 			}
 			text, ok := texts[w.Command]
 			if !ok {

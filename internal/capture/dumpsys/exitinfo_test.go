@@ -359,7 +359,7 @@ func TestExitInfoRoundTrip(t *testing.T) {
 			t.Fatalf("%s\n%+v\nwant %+v", text, info, want)
 		}
 	}
-	for range 2000 { // the size is correct to the printed digits
+	for range 2000 { // the parsed size is accurate to the printed digits
 		kb := 1 + r.Int64N(1<<(1+r.Int64N(30)))
 		printed := sizeValueToString(kb << 10)
 		got, ok := debugSize(printed)

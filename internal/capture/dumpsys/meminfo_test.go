@@ -201,7 +201,8 @@ func TestTruncatedMeminfo(t *testing.T) {
 					}
 				}
 				if b.Process != "" && b.Process != whole.Process || len(m.Blocks) > 1 {
-					t.Errorf("%s truncated at %d: process %q, %d blocks", file, at, b.Process, len(m.Blocks))
+					t.Errorf("%s truncated at %d: got process %q, want %q or none; got %d blocks, want 1", file, at,
+						b.Process, whole.Process, len(m.Blocks))
 				}
 				if !b.Truncated &&
 					(!b.TotalPss.Known || b.Computed != whole.Computed && !strings.HasPrefix(file, "api23")) {

@@ -209,12 +209,12 @@ func TestVerdict(t *testing.T) {
 		"no device": {
 			[]runCase{{changed(markedRun(false), func(r *record.Run) { r.ExitCode = 3 }), nil}}, Skip, "exit code 3",
 		},
-		"in the only dump": {[]runCase{{dumped(5), nil}}, Bad, "5 objects in the only heap dump"},
-		"in the only dump, run incomplete": {
+		"leak in the only dump": {[]runCase{{dumped(5), nil}}, Bad, "5 objects in the only heap dump"},
+		"leak in the only dump, run incomplete": {
 			[]runCase{{changed(dumped(5), func(r *record.Run) { r.ExitCode = 4 }), nil}}, Skip, "exit code 4",
 		},
-		"not in the only dump": {[]runCase{{dumped(0), nil}}, Good, "not in 1 heap dump of com.shop"},
-		"growing in each dump": {[]runCase{{dumped(1, 2, 5), nil}}, Bad, "1, 2, 5 objects in com.shop"},
+		"leak not in the only dump": {[]runCase{{dumped(0), nil}}, Good, "not in 1 heap dump of com.shop"},
+		"growing in each dump":      {[]runCase{{dumped(1, 2, 5), nil}}, Bad, "1, 2, 5 objects in com.shop"},
 		"growing in each dump, app in use": {
 			[]runCase{{changed(dumped(1, 2, 5), func(r *record.Run) { r.Diagnoses[1].Settled = false }), nil}}, Skip,
 			"5 heap dumps are needed",
@@ -289,8 +289,8 @@ func TestVerdict(t *testing.T) {
 			[]runCase{{changed(runWith(), func(r *record.Run) { r.Processes = nil }), nil}}, Skip,
 			"no matching process was found",
 		},
-		"one good, one without a verdict": {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not ended"},
-		"one bad, one without a verdict":  {[]runCase{{}, {markedRun(true), nil}}, Bad, "at marks"},
+		"one good run, one without a verdict": {[]runCase{{markedRun(false), nil}, {}}, Skip, "has not ended"},
+		"one bad run, one without a verdict":  {[]runCase{{}, {markedRun(true), nil}}, Bad, "at marks"},
 	} {
 		outcome, reason := Verdict(write(t, c.runs...), theKey)
 		if outcome != c.want || !strings.Contains(reason, c.reason) {

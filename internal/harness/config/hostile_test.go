@@ -150,7 +150,7 @@ func TestHostileTextsFromOutside(t *testing.T) {
 			c, err := Parse("run.yaml", []byte(file), set(name, text))
 			check(name, c, err)
 			if o := c; o != nil && text != "" && c.Origin(path).Layer != Environment {
-				t.Errorf("%s=%q: %s has the origin %v", name, text, path, c.Origin(path))
+				t.Errorf("%s=%q: %s has the origin %v, want layer %v", name, text, path, c.Origin(path), Environment)
 			}
 		}
 		c, err := Parse("run.yaml", []byte(file), set("X", text))
@@ -164,7 +164,7 @@ func TestHostileTextsFromOutside(t *testing.T) {
 		c, err = Parse(text, []byte(file+"z: 1\n"), nil)
 		check("name of an invalid file", c, err)
 		if p := (Problem{File: text, Path: text, Message: text, Suggestion: text}); unseen(p.Error()) {
-			t.Errorf("problem reported by a caller: %q", p.Error())
+			t.Errorf("the problem of a caller has unprintable characters: %q", p.Error())
 		}
 	}
 }

@@ -243,7 +243,7 @@ func TestMistakesInLayers(t *testing.T) {
 				"environment LEAKGATE_WORKLOAD_DEVICE_COMMAND: " +
 					"workload.device_command: a second workload in addition to command:",
 			}},
-		"key of a missing monkey": {
+		"monkey seed without a monkey": {
 			head + "workload: none\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD_MONKEY_SEED", "3"}, nil,
 			[]string{"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey: the key events is missing"}},
 		"overridden invalid value": {
@@ -269,7 +269,7 @@ func TestMistakesInLayers(t *testing.T) {
 				"run.yaml:3:12: devices.require: the run requires 3 devices, but serials names only 1 (with " +
 					"LEAKGATE_DEVICES_SERIALS and --for)",
 			}},
-		"contradiction outside the file": {
+		"contradiction between variables": {
 			head + "workload: none\nduration: 1h\n",
 			[]string{"LEAKGATE_DEVICES_SERIALS", "a", "LEAKGATE_DEVICES_REQUIRE", "2"}, nil,
 			[]string{

@@ -110,7 +110,7 @@ func TestSumOfAnApp(t *testing.T) {
 				r.sample(shop+":sandboxed_process0", 25, 4*time.Second)
 			}
 		}, 5, 175},
-		"one sampled twice as often": {func(r *rounds) {
+		"one process sampled twice as often": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 			r.round(15)
@@ -119,7 +119,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(shop, 120, 0) // the sum in the middle of the round is 110 + 50
 			r.sample(remote, 60, 0)
 		}, 3, 180},
-		"one unreadable for a short time": {func(r *rounds) {
+		"one process unreadable for a short time": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 			for range 4 { // the last value is used for 2 min: in the rounds at 30, 60 and 90 s
@@ -127,7 +127,7 @@ func TestSumOfAnApp(t *testing.T) {
 				r.sample(shop, 100, 0)
 			}
 		}, 4, 150},
-		"one unreadable for a long time": {func(r *rounds) {
+		"one process unreadable for a long time": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 			for range 40 {
@@ -135,7 +135,7 @@ func TestSumOfAnApp(t *testing.T) {
 				r.sample(shop, 500, 0)
 			}
 		}, 5, 550}, // the last value is used for 2 min, then the sum is unknown
-		"one ends": {func(r *rounds) {
+		"one process ends": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 			r.round(30)
@@ -161,7 +161,7 @@ func TestSumOfAnApp(t *testing.T) {
 			r.sample(shop, 100, 0)
 			r.sample(remote, 50, 0)
 		}, 1, 150},
-		"never two at the same time": {func(r *rounds) {
+		"never two processes at the same time": {func(r *rounds) {
 			r.sample(shop, 100, 0)
 			r.event("gone", shop)
 			r.round(30)
@@ -272,10 +272,10 @@ func TestSumRestarts(t *testing.T) {
 		"process wrongly considered ended": {
 			func(r *rounds) { r.event("gone", remote); r.grow(1, shop); r.event("back", remote) }, changed,
 		},
-		"all are read from another source": {
+		"all processes are read from another source": {
 			func(r *rounds) { r.source = "su"; r.event("level", remote); r.event("level", shop) }, changed,
 		},
-		"all are read as another quantity": {
+		"all processes are read as another quantity": {
 			func(r *rounds) { r.source = "status"; r.event("level", remote); r.event("level", shop) }, changed,
 		},
 		"lines are missing":            {func(r *rounds) { r.markMissing() }, changed},

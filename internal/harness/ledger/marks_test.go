@@ -113,13 +113,13 @@ func TestDumpsAtMarks(t *testing.T) {
 			dumps(true, 15, 17, 19), detector.Leak,
 			"DetailActivity, held by Tracker.sScreens: 15, 17, 19 objects at marks",
 		},
-		"no objects at the first mark": {dumps(true, -1, 1, 2), detector.Leak, "0, 1, 2"},
-		"not settled, even growth":     {dumps(false, 15, 17, 19, 21, 23), detector.Leak, "15, 17, 19, 21, 23"},
+		"no objects at the first mark":      {dumps(true, -1, 1, 2), detector.Leak, "0, 1, 2"},
+		"not settled, growth at every mark": {dumps(false, 15, 17, 19, 21, 23), detector.Leak, "15, 17, 19, 21, 23"},
 		"not settled, too few dumps": {
 			dumps(false, 15, 17, 19, 21), detector.Inconclusive,
 			"4 heap dumps at marks; a verdict needs 5, because the app was in use: objects increased: DetailActivity",
 		},
-		"not settled, uneven growth": {
+		"not settled, growth at some marks": {
 			dumps(false, 1, 2, 12, 13, 30), detector.Inconclusive, "objects increased, but not at every mark",
 		},
 		"settled, uneven growth": {dumps(true, 1, 2, 12, 13, 30), detector.Leak, "1, 2, 12, 13, 30"},

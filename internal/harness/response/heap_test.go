@@ -353,7 +353,7 @@ func TestSeries(t *testing.T) {
 			[]string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"},
 		},
 		"one": {func(r *Responder) { dumps(r, shop, 1) }, nil},
-		"growth not at every mark": {
+		"growth, but not at every mark": {
 			func(r *Responder) { dumps(r, shop, 1, 5, 5) },
 			[]string{"4321 0 3 dumps at marks: 0 places grew in every one of them"},
 		},

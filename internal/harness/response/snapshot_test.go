@@ -110,7 +110,7 @@ func TestGrowthSumsUp(t *testing.T) {
 			// Some of the rows that are summed under "others" may shrink.
 			if rows := len(found(second, what)); share > 1 || what == "mapping" && rows <= toldFindings &&
 				share < 0.99 && delta > 0 {
-				t.Errorf("%s: the shares add up to %v", what, share)
+				t.Errorf("%s: the shares add up to %v, want about 1", what, share)
 			}
 		}
 		says(t, second.Record.Summary, fmt.Sprintf("-> %s", sizeWords(after)))
