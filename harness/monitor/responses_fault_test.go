@@ -30,7 +30,7 @@ type leakWatch struct {
 	requests int
 	at       int
 	do       func()
-	// seen lists the requests until the diagnosis was recorded.
+	// seen lists the requests that were made before the diagnosis was recorded.
 	seen []string
 }
 
@@ -292,8 +292,7 @@ func TestResponseToDyingProcess(t *testing.T) {
 	})
 }
 
-// Each fault that the phone has while it is connected leads to one clear
-// outcome.
+// Each fault of a connected phone leads to one clear outcome.
 func TestResponseToFaultsOfPhone(t *testing.T) {
 	user := androidsim.Options{Seed: 7}
 	for name, c := range map[string]struct {
@@ -624,8 +623,8 @@ func TestResponseWithoutAFolder(t *testing.T) {
 	})
 }
 
-// If a breakdown is in flight when its process is suspended for a dump, it gets
-// no response. The process is not reported as unresponsive.
+// A breakdown that is in flight when its process is suspended for a dump is
+// interrupted. The process is not reported as unresponsive.
 func TestResponseInterruptsBreakdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := smallDumps(rooted())
@@ -635,8 +634,8 @@ func TestResponseInterruptsBreakdown(t *testing.T) {
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		d := &stopping{cabled: p}
 		o.Devices[0].Device = d
-		// A breakdown begins every half minute, and the dump begins two seconds
-		// after the mark.
+		// A breakdown begins every half minute; the mark after 92 s requests a
+		// dump while one is in flight.
 		o.Workload, o.Duration = looping{1, 92 * time.Second, time.Hour}, 10*time.Minute
 		r := respond(t, t.Context(), o)
 		if d.stopped != 1 {
@@ -822,8 +821,8 @@ func replugged(p *cabled) *cabled {
 	return p
 }
 
-// If a phone reboots during a dump, its clock starts again: no pause is
-// negative, and nothing waits for the dump.
+// If a phone reboots during a dump, its clock restarts; even so, no pause is
+// negative, and the run does not wait for the lost dump.
 func TestResponseToAReboot(t *testing.T) {
 	for _, n := range []int{1, 6, 7, 8, 11} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -524,9 +524,9 @@ func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 	}
 }
 
-// Under policy robust, a process stays LEAKING after a diagnosis. If it leaks
-// again after a restart, this is recorded within the cooldown and diagnosed
-// after it.
+// Under policy robust, a process stays LEAKING after a diagnosis. During the
+// cooldown, a new leak after a restart is only recorded; after the cooldown, it
+// is diagnosed again.
 func TestResponseByTheRobustPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 400), healthy("com.shop:push")))
@@ -855,7 +855,7 @@ func (w looping) Run(ctx context.Context, stage Env) (record.Workload, error) {
 	return w.Describe(), nil
 }
 
-// Each mark has a dump of every process, and the objects that grew in all dumps
+// At each mark, every process is dumped, and the objects that grew in all dumps
 // are reported at the end.
 func TestResponseAtMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -890,8 +890,8 @@ func TestResponseAtMarks(t *testing.T) {
 	})
 }
 
-// If marks arrive faster than dumps can be taken, this is reported: a dump
-// belongs to the mark that it names.
+// If marks arrive faster than dumps can be taken, each mark without a dump is
+// reported; a late dump is not assigned to a later mark.
 func TestResponseToMarksInQuickSuccession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))

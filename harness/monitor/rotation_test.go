@@ -96,9 +96,9 @@ func TestRotationSkipsNextSlot(t *testing.T) {
 	equal(t, turns(r, 20*time.Second, 65*time.Second), []string{"1m0s A"})
 }
 
-// Whichever processes are added, requested, unanswered and removed, each slot
-// has at most one turn, only existing processes get a turn, and no process that
-// responds waits longer than a round.
+// However processes are added, removed, given extra readings and marked as
+// unanswered, each slot has at most one turn, and only existing processes get a
+// turn.
 func TestRotationProperties(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))

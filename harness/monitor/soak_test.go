@@ -25,7 +25,7 @@ import (
 
 const (
 	soakInterval = 30.0
-	// steadyKB is the memory of every process of the soak.
+	// steadyKB is the constant memory of each process in the soak tests, in kB.
 	steadyKB = 100 << 10
 )
 
@@ -266,9 +266,10 @@ func tormentAll(ctx context.Context, seed uint64, span, unit time.Duration, benc
 	torments.Wait()
 }
 
-// TestEachFault injects every fault into a separate phone, all in one run.
+// TestEachFault injects each fault into a phone of its own, all in one run.
 // Afterwards, the phone is sampled again and missing samples are recorded. No
-// value is wrong, except for faults whose wrong values cannot be detected.
+// recorded value is wrong, unless the fault distorts values in a way that
+// cannot be detected.
 func TestEachFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ownTemporary(t)
@@ -441,9 +442,9 @@ func (b *bench) history() string {
 	return out.String()
 }
 
-// checkHoles returns the number of seconds in gaps of the series, and the
-// number of samples. A gap without an event is an error, unless the machine
-// stalled for as long.
+// checkHoles returns the total length of the gaps in a series, in seconds, and
+// the number of samples. A gap that no event explains is an error, unless a
+// stall of the machine can account for it.
 func (r result) checkHoles(t *testing.T, device, process string, stalls float64) (sum float64, n int) {
 	t.Helper()
 	var last *record.Sample

@@ -92,7 +92,7 @@ func (c *canned) list(command string) {
 	c.print("\n%s total\n%d\n\n%s end\n", m, c.processes+1, m)
 }
 
-// parts responds to the parts of a joined command line, one after another.
+// parts prints the response to each part of a joined command line, in order.
 func (c *canned) parts(command string) {
 	at := labeled.FindAllStringSubmatchIndex(command, -1)
 	for i, m := range at {
@@ -163,10 +163,10 @@ func (h *heapMeter) day() {
 	h.daily = append(h.daily, m.HeapAlloc)
 }
 
-// A week with 10 processes at an interval of 30 s does not increase the
-// program's memory, which is less than 64 kB per process. Two days are
-// simulated in every test run, a week with LEAKGATE_E2E=long, and days of three
-// hours under the race detector.
+// Over a week with 10 processes at an interval of 30 s, the program's heap
+// grows by less than 64 kB per process, and hardly at all after the first day.
+// By default, two days are simulated; with LEAKGATE_E2E=long, a week; under the
+// race detector, each day has only three hours.
 func TestWeek(t *testing.T) {
 	days, day := 2, 24*time.Hour
 	if racing {

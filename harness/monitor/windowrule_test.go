@@ -83,8 +83,8 @@ func found(t *testing.T, p *cabled, r *WindowRule, lines ...string) result {
 	return respond(t, t.Context(), o)
 }
 
-// Tests in the output of a command are checked: the test that leaks objects is
-// named.
+// Tests are recognized in the output of a device command, and the one that
+// leaks objects is reported.
 func TestDeviceCommandWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := []int{0, 3, 3, 3}
@@ -114,8 +114,8 @@ func TestDeviceCommandWindows(t *testing.T) {
 	})
 }
 
-// If a test begins before the heap of the previous test has been dumped, a leak
-// of the previous test is inconclusive.
+// If a test begins before the heap of the previous test has been dumped, the
+// verdict on the previous test is inconclusive.
 func TestWindowsWithShortDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(n int) int { return n }), healthy("com.shop")))
@@ -196,8 +196,8 @@ func TestFoundTestsAreBounded(t *testing.T) {
 	none.finish()
 }
 
-// Whatever is printed, the tests that remain open are the same as those
-// computed by a straightforward implementation.
+// For any output, the tests that remain open are those that a straightforward
+// implementation computes.
 func FuzzWindowRule(f *testing.F) {
 	f.Add("BEGIN a\nBEGIN b\nEND a\nEND\n\x1b[1mBEGIN a\x1b[0m\nEND c\n")
 	f.Add(strings.Repeat("BEGIN x\n", 2*maxOpenTests) + "END x\n")
