@@ -41,9 +41,9 @@ var caches = []string{
 // rootsAccumulated are the kinds of GC roots that an app can have too many of,
 // longest-lived first. If an object is a root of several kinds, the first kind
 // in this list is reported: a thread that a frame also holds is reported as a
-// thread. Roots of the virtual machine are excluded. So are the roots that
-// Shark skips (MatchingGcRootProvider.kt): interned strings, unknown roots,
-// finalizing objects and roots of the debugger.
+// thread. Roots of the virtual machine are excluded. The roots that Shark skips
+// are excluded too (MatchingGcRootProvider.kt): interned strings, unknown
+// roots, finalizing objects and roots of the debugger.
 var rootsAccumulated = []hprof.SubTag{
 	hprof.SubRootThreadObject, hprof.SubRootJNIGlobal, hprof.SubRootNativeStack, hprof.SubRootMonitorUsed,
 	hprof.SubRootJNIMonitor, hprof.SubRootThreadBlock, hprof.SubRootJNILocal, hprof.SubRootJavaFrame,

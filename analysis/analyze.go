@@ -21,9 +21,9 @@ type Options struct {
 	Partial bool
 	// Memory is the maximum memory for the graph, in bytes; 0 means no limit.
 	Memory int64
-	// SizeModel is "leakgate", the default, or "ahat", which omits the
-	// references that only class records have: from objects to their classes,
-	// from classes to their loaders.
+	// SizeModel is "leakgate", the default, or "ahat", which counts only the
+	// references of fields and array elements, not those from objects to their
+	// classes or from classes to their loaders.
 	SizeModel string
 	// ShowTexts shows the app's strings: map keys, thread names, titles,
 	// repeated strings. If it is false, each string is replaced by a short
@@ -62,9 +62,9 @@ type Options struct {
 // ErrNoHeap is the error for a dump that ends before its first object.
 var ErrNoHeap = errors.New("the dump contains no objects")
 
-// Analyze reads a dump of size bytes. It returns a *DamageError if the dump
-// cannot be read, ErrNoHeap if it is empty, and a *MemoryError if it is too
-// large.
+// Analyze reads a dump of size bytes and returns a report about it. It returns
+// a *DamageError if the dump cannot be read, ErrNoHeap if it is empty, and a
+// *MemoryError if it is too large.
 func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
 	report, _, err := examine(ctx, r, size, o, false)
 	return report, err
@@ -132,7 +132,7 @@ func (d *dump) addFindings(ctx context.Context, report *Report, s *Summary, o Op
 	return nil
 }
 
-// undecided returns the reasons why the dump cannot prove that nothing leaks.
+// undecided returns the reasons why leaks cannot be ruled out in the dump.
 func (d *dump) undecided(r *Report, o Options) []string {
 	list := append([]string{}, d.unfinished...)
 	if r.Dump.Truncated || r.Dump.Partial {
@@ -186,8 +186,8 @@ func (d *dump) addContents(ctx context.Context, r *Report, o Options) error {
 }
 
 // nameThreads keeps the names of the threads if all threads are listed and at
-// least one has a name. If the names were stripped from the dump, the inspector
-// names the threads that matter.
+// least one has a name. If no thread has a name, as in a dump whose names were
+// stripped, the inspector determines the names that it needs.
 func (d *dump) nameThreads(threads *android.Threads) {
 	if n := threads.Omitted; n > 0 {
 		d.warn("%d more threads are not listed", n)
@@ -236,7 +236,7 @@ type dump struct {
 	roots map[heap.Object]hprof.SubTag
 }
 
-// openFile reads everything except the heap.
+// openFile scans the records of the dump but does not build the graph.
 func openFile(ctx context.Context, r io.ReaderAt, size int64, o Options) (d *dump, err error) {
 	d = &dump{warnings: []string{}}
 	o.phase("read names")
@@ -430,8 +430,9 @@ func (d *dump) ranked() []heap.Row {
 }
 
 const (
-	// phoneObjects is larger than the number of objects in any dump of a phone.
-	// In dumps with up to this many objects, all classes are measured exactly.
+	// phoneObjects is an upper bound on the number of objects in a dump of a
+	// phone. In dumps with up to this many objects, all classes are measured
+	// exactly.
 	phoneObjects = 1 << 21
 	// mostAmong is the maximum number of objects that are visited to weigh
 	// classes.
@@ -439,9 +440,10 @@ const (
 )
 
 // weighClasses computes for each class the size of the objects that become
-// unreachable without its instances. It stops when the limit for this work is
-// reached. For the remaining classes, the retained size in the row is that of
-// all objects that their instances dominate.
+// unreachable without its instances. It stops after mostAmong visited objects,
+// and measures nothing in a dump of more than phoneObjects objects. The
+// retained size of each remaining class is a lower bound: the size of all
+// objects that its instances dominate.
 func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
 	var sets [][]heap.Object
 	var weighed []*Class

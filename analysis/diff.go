@@ -62,8 +62,8 @@ const (
 	statusShrunk = "shrunk"
 	statusKnown  = "known"
 	// statusUnpaired is the status of a leak that cannot be paired, because the
-	// names in the two dumps do not refer to the same things. The other dump
-	// may contain the same leak.
+	// names in the two dumps do not refer to the same things. Such a leak may
+	// exist in the other dump too.
 	statusUnpaired = "unpaired"
 )
 
@@ -97,8 +97,8 @@ type LeakChange struct {
 	// ten; the ones with the most objects in head come first.
 	Classes []LeakClassChange `json:"classes"`
 	// BaseFingerprints and HeadFingerprints are the fingerprints that Shark
-	// computes for the leak in base and in head. They differ if names on the
-	// path differ.
+	// computes for the leak in base and in head. They differ if a class or
+	// field on the path was renamed.
 	BaseFingerprints []string `json:"base_fingerprints"`
 	HeadFingerprints []string `json:"head_fingerprints"`
 	// If this leak is new or gone, SameFingerprint is the key of a leak in the
@@ -116,9 +116,9 @@ type LeakClassChange struct {
 }
 
 // PathChange is a path down the dominator tree, given as a list of classes. It
-// stands for all objects on such paths. Change is the retained size of the last
-// step in Steps. Below lists up to five next steps; the ones that grew or
-// shrank most come first.
+// covers all objects on paths with these classes. Change is the retained size
+// of the last step in Steps. Below lists up to five next steps; the ones that
+// grew or shrank most come first.
 type PathChange struct {
 	Change
 	Steps []PathStep `json:"steps"`

@@ -19,7 +19,8 @@ type leakSum struct {
 	classes map[string]int64
 }
 
-// leaking returns the class with the most objects.
+// leaking returns the class that has the most objects in the leak; if several
+// do, the first by name.
 func (s *leakSum) leaking() string {
 	most := ""
 	for class, n := range s.classes {
