@@ -61,8 +61,8 @@ func TestReadReport(t *testing.T) {
 	}
 }
 
-// The reason why a diagnosis has no heap dump is given in the device's words if
-// they are available.
+// If a diagnosis has no heap dump, the error quotes the reason that the device
+// reported, if any.
 func TestNoHeap(t *testing.T) {
 	step := func(name string, reasons ...string) record.Diagnosis {
 		return record.Diagnosis{Steps: []record.Collected{{Step: name, Reasons: reasons}}}

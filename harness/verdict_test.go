@@ -100,9 +100,9 @@ func TestEntryJSON(t *testing.T) {
 	}
 }
 
-// The failure message of a spec contains the verdict first, then where it was
-// checked and where the evidence is, and the trace of one leak that is not
-// accepted. The message fits on one screen.
+// The failure message of a spec begins with the verdict, where it was checked
+// and where the evidence is; then it contains the trace of the first leak that
+// is not accepted. The message fits on one screen.
 func TestFailureText(t *testing.T) {
 	l := &Leaks{}
 	e := leakyEntry(3, 1000)
@@ -137,7 +137,7 @@ func TestFailureText(t *testing.T) {
 	}
 }
 
-// Tests which results fail a spec.
+// This checks which verdicts fail a spec, by default and in strict mode.
 func TestFailingChecks(t *testing.T) {
 	for _, c := range []struct {
 		verdict         record.CheckVerdict
@@ -178,7 +178,7 @@ func TestLocationOf(t *testing.T) {
 	}
 }
 
-// Tests the outcome of the spec itself.
+// This checks which outcome is recorded for each final state of a Ginkgo spec.
 func TestOutcome(t *testing.T) {
 	for state, want := range map[types.SpecState]string{
 		types.SpecStatePassed: record.OutcomePassed, types.SpecStateSkipped: record.OutcomeIgnored,

@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// idleSince returns the time since which a device had no workload, or -1 if
-// there was always one.
+// idleSince returns the time at which the last workload on a device ended, or
+// -1 if no end is recorded.
 func idleSince(d record.Device) float64 {
 	if d.WorkloadEnded == nil {
 		return -1
@@ -35,8 +35,8 @@ func TestWorkloadEndsOnOneDevice(t *testing.T) {
 	})
 }
 
-// If several workloads run during a run, the end of the last one on a device
-// counts, unless another workload is still running on that device.
+// If several workloads run during a run, a device is idle from the end of the
+// last of them.
 func TestWorkloadsBesideARunEnd(t *testing.T) {
 	sleep := func(command string) DeviceCommand { return DeviceCommand{Command: command} }
 	for name, c := range map[string]struct {

@@ -227,8 +227,8 @@ func TestOldPhoneRefusesTheShellProtocol(t *testing.T) {
 	})
 }
 
-// TestFlowControl checks that each direction has at most one WRTE in flight, of
-// the negotiated size, and that OKAY is sent only for what the service has
+// TestFlowControl checks that each direction has at most one WRTE in flight, no
+// larger than negotiated, and that OKAY is sent only for what the service has
 // read.
 func TestFlowControl(t *testing.T) {
 	phone := newMemoryPhone("s")
@@ -442,9 +442,9 @@ func TestDaemonLifetime(t *testing.T) {
 	}
 }
 
-// FuzzDaemon simulates a hostile host. For any input, the device writes
-// complete packets that belong to opened streams, and it ends when the host
-// disconnects.
+// FuzzDaemon simulates a hostile host. For any input, the device writes only
+// valid packets, which belong to opened streams, and ends the connection when
+// the host disconnects.
 func FuzzDaemon(f *testing.F) {
 	stream := func(packets ...[]byte) []byte { return bytes.Join(packets, nil) }
 	open := func(id uint32, service string) []byte { return appendPacket(nil, cmdOpen, id, 0, []byte(service), 0) }

@@ -371,7 +371,8 @@ func cutAnswer(id string, out []byte, modern bool) ([]byte, error) {
 	return out[part.done:], nil
 }
 
-// afterDone skips the DATA packets of a SEND.
+// afterDone returns the input that follows the DATA and DONE packets of a SEND,
+// or nil if there is no DONE.
 func afterDone(in []byte) []byte {
 	for {
 		id, n, rest, ok := cutMessage(in)

@@ -54,7 +54,8 @@ func TestLineInterruptAfter(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			l := new(Line)
 			near, far := wired(t, l)
-			// Data that the peer has not read must not destroy data in flight.
+			// Unread input at the near end must not destroy the data in flight
+			// to the far end.
 			io.WriteString(far, "unread")
 			defer l.InterruptAfter(n)()
 			text := randomText(1000)
@@ -402,8 +403,8 @@ func (p *notifyingPhone) change(f func(*Identity)) {
 	p.changed = make(chan struct{})
 }
 
-// A phone that restarts or is removed drops its connections: immediately if it
-// reports the change.
+// If a phone restarts or is removed, its connections are closed, immediately if
+// the phone reports the change.
 func TestSessionEnds(t *testing.T) {
 	for name, change := range map[string]func(*Identity){
 		"session":      func(id *Identity) { id.Session++ },

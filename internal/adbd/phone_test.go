@@ -24,7 +24,7 @@ type memoryPhone struct {
 	id    Identity
 	files map[string]*memoryFile
 	// created, closed and aborted count the writers that Create has returned,
-	// and those that were closed and aborted.
+	// that were closed and that were aborted.
 	created, closed, aborted int
 }
 

@@ -128,8 +128,8 @@ func TestRealShell(t *testing.T) {
 
 func TestRealOldPhone(t *testing.T) {
 	onBothFronts(t, nil, func(t *testing.T, b bench) {
-		// Without the shell protocol, a terminal mixes the outputs, and the
-		// exit code is lost.
+		// Without the shell protocol, the terminal merges stdout and stderr,
+		// and the exit code is lost.
 		out, errs, exit := b.adb(t, "", "shell", "echo out; echo err >&2; exit 3")
 		if out != "out\r\nerr\r\n" || errs != "" || exit != 0 {
 			t.Errorf("shell = %d, %q, stderr %q", exit, out, errs)
@@ -389,7 +389,7 @@ func TestRealStates(t *testing.T) {
 }
 
 // TestRealServerAgrees sends the same requests to the real server and to the
-// in-memory one: the responses must be identical, byte by byte.
+// in-memory one: the responses must be identical, byte for byte.
 func TestRealServerAgrees(t *testing.T) {
 	expectNoGoroutines(t)
 	real := adbtest.StartServer(t)
@@ -461,7 +461,7 @@ func TestRealServerAgrees(t *testing.T) {
 	})
 }
 
-// sortedList sorts the features in a response OKAYnnnna,b,c.
+// sortedList sorts the features in a response of the form OKAYnnnna,b,c.
 func sortedList(answer string) string {
 	if !strings.HasPrefix(answer, "OKAY") || len(answer) < 8 {
 		return answer

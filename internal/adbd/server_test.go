@@ -309,7 +309,7 @@ func TestServerWire(t *testing.T) {
 		return 5
 	}
 	s := NewServer(phone)
-	// This connection has no CloseWrite and changes the data.
+	// This connection has no CloseWrite and converts the data to upper case.
 	s.Wire = func(c net.Conn) net.Conn { return shouting{c} }
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -114,7 +114,8 @@ var _ = inOrder("crashes", func() {
 	It("is clean at the end", leaks.Check(), func() { visit("CartActivity") })
 })
 
-// gone contains a spec in which the app is not running.
+// gone contains a spec during which the app ends, and one that runs without the
+// app.
 var _ = inOrder("gone", func() {
 	It("is clean", leaks.Check(), func() { launch(); visit("CartActivity") })
 	It("has no app", leaks.Check(), func() { shell("am force-stop com.cart"); time.Sleep(100 * time.Millisecond) })
@@ -140,8 +141,8 @@ var _ = inOrder("pool", func() {
 	AfterEach(func() { Expect(os.Getenv("ANDROID_SERIAL")).To(Equal(leaks.Device())) })
 })
 
-// trends contains specs that wait for five minutes and for an hour and a half
-// of phone time.
+// trends contains specs that take five minutes or an hour and a half of phone
+// time.
 var _ = inOrder("trends", func() {
 	It("is short", leaks.Check(harness.Trend()), func() { shell("sleep 300") })
 	It("is long", leaks.Check(harness.Trend()), func() { shell("sleep 5400") })
@@ -174,7 +175,7 @@ var _ = scenario("loud", func() {
 	}
 })
 
-// trips contains specs that repeat loops.
+// trips contains specs that repeat an action with RoundTrip.
 var _ = inOrder("trips", func() {
 	BeforeEach(launch)
 	repeat := func(screen string) func(SpecContext) {

@@ -107,7 +107,7 @@ var _ = inOrder("many", func() {
 	}
 })
 
-// Plain tests of go test.
+// The following are plain Go tests, without Ginkgo.
 func TestPlainLeak(t *testing.T) {
 	start(t)
 	harness.ForTest(t, "com.cart")

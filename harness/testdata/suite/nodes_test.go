@@ -15,8 +15,8 @@ func both() {
 	It("is clean", func() { visit("CartActivity") })
 }
 
-// nodes contains specs under nodes of each type, most of which restart or end
-// the app.
+// nodes contains specs with setup and cleanup nodes of each type, most of which
+// restart or stop the app.
 var _ = scenario("nodes", func() {
 	Describe("started before each", leaks.Check(), func() {
 		BeforeEach(func() { stop(); launch() })
@@ -113,7 +113,8 @@ var _ = scenario("nodes", func() {
 			"CheckoutActivity"))
 })
 
-// old contains a spec without a check that leaks, between specs with a check.
+// old contains a leaking spec without a check between specs with a check; the
+// app has already leaked before them.
 var _ = scenario("old", func() {
 	BeforeSuite(func() {
 		launch()

@@ -5,8 +5,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// shop contains a spec of each kind that suites typically contain. Its specs
-// may run in any order and in several processes.
+// shop contains one spec of each kind found in typical suites. Its specs may
+// run in any order and in several processes.
 var _ = scenario("shop", func() {
 	SynchronizedBeforeSuite(launch, func() {})
 
