@@ -14,9 +14,9 @@ import (
 const mostMoved = 1000
 
 // pairing is a leak of base and a leak of head that are the same leak, although
-// the code that holds the leaking objects changed. A better pairing sorts
-// before a worse one. Base and head are treated alike: the reverse comparison
-// finds the same pairs.
+// the code that holds the leaking objects changed. Pairings are compared by
+// alike, then lines, count and bytes; the smaller values sort first. Base and
+// head are treated alike: the reverse comparison finds the same pairs.
 type pairing struct {
 	base, head *leakSum
 	// alike is 0 if Shark's fingerprints are equal, 1 if the leaking classes
@@ -144,8 +144,8 @@ func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class strin
 	return out
 }
 
-// heaviest returns the leaks that retain the most bytes; the parameter most
-// limits their number.
+// heaviest returns the given number of leaks that retain the most bytes; a
+// shorter list is returned unchanged.
 func heaviest(list []*leakSum, most int) []*leakSum {
 	if len(list) <= most {
 		return list

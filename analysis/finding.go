@@ -247,8 +247,8 @@ func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 }
 
 // mostWeighed is the maximum number of objects that are visited to weigh all
-// leaks and suspects of a dump. It limits the time to 15 seconds for a dump in
-// which everything is connected.
+// leaks and suspects of a dump. It limits the time to about 15 seconds in the
+// worst case, a dump in which every object leads to every other one.
 const mostWeighed = 1 << 28
 
 func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {
@@ -311,9 +311,9 @@ func (l *Leak) weigh(c heap.SetCost) {
 	l.RetainedBytes, l.RetainedNative, l.RetainedIsBound = c.Size.Total(), c.Size.Native, c.AtLeast
 }
 
-// ownRules returns the rules by which leaks are shown. Locals of main reveal
-// little on Android, where the looper runs in main; on a JVM, every tool and
-// test runner keeps its state there.
+// ownRules returns the rules of the search for the leak traces that are shown.
+// Locals of main reveal little on Android, where the looper runs in main; on a
+// JVM, every tool and test runner keeps its state there.
 func (t *tracing) ownRules(m *android.Metadata) trace.Rules {
 	rules := t.rules(m, Options{subclasses: true})
 	if m == nil {

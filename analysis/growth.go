@@ -17,8 +17,8 @@ import (
 // growthSchema is the schema of a Growth.
 const growthSchema = "leakgate.growth/1"
 
-// Growth is what grows from dump to dump. docs/formats/growth.md describes the
-// fields.
+// Growth lists the places whose memory grew from dump to dump.
+// docs/formats/growth.md describes the fields.
 type Growth struct {
 	Schema string       `json:"schema"`
 	Loops  int          `json:"loops"`
@@ -132,8 +132,8 @@ func (s *GrowthSeries) Add(ctx context.Context, name string, r io.ReaderAt, size
 	return nil
 }
 
-// merge returns the tree of a dump. Memory that only the merge needs is
-// released afterwards.
+// merge returns the merged tree of a dump, and the metadata of the dump. Memory
+// that only the merge needs is released afterwards.
 func (s *GrowthSeries) merge(ctx context.Context, d *dump, o Options) (*android.Metadata, *growth.Tree, error) {
 	o.phase("inspect objects")
 	about, err := android.ReadMetadata(ctx, d.graph, android.Options{})
@@ -221,7 +221,8 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 	s.report.Dumps, s.idSize, s.jvm = append(list, now), g.IDSize, jvm
 }
 
-// Report returns up to top places that grew in every dump so far.
+// Report returns the places that grew in every dump so far; top is the maximum
+// number of places it lists.
 func (s *GrowthSeries) Report(top int) *Growth {
 	r := s.report
 	places, found := s.series.Places(top)
