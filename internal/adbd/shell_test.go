@@ -44,7 +44,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// playShell runs a service for a peer that sends the input in and then waits.
+// playShell runs a service for a peer that sends in as input and then waits; it
+// returns the service's output.
 func playShell(t *testing.T, svc shellService, in string,
 	shell func(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int) string {
 	t.Helper()
@@ -102,7 +103,8 @@ func TestShellOutputs(t *testing.T) {
 	}
 }
 
-// unpack reads the stdout packets and the final exit packet of a service.
+// unpack returns the contents of a service's stdout packets, which its exit
+// packet must follow.
 func unpack(t *testing.T, s string) string {
 	var out strings.Builder
 	for len(s) >= shellHeader {

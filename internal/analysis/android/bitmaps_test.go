@@ -90,8 +90,8 @@ func TestBitmapEras(t *testing.T) {
 	}
 }
 
-// TestBitmapPointers checks bitmaps whose pointers are reused after the bitmaps
-// were dumped.
+// TestBitmapPointers checks bitmaps whose pointers no longer match the dumped
+// pixels.
 func TestBitmapPointers(t *testing.T) {
 	h, refs := gallery(35)
 	h.DumpBitmaps()

@@ -80,9 +80,8 @@ func TestThreadsByPlace(t *testing.T) {
 	}
 }
 
-// This checks all manufacturers and their leaks: if the manufacturer's name was
-// stripped, the leaks are the same as with the name, provided that the phone
-// has the fields.
+// For each manufacturer: if its name was stripped from a dump, its matchers
+// apply if and only if the dump declares the classes and fields that they name.
 func TestMatchersWithoutMaker(t *testing.T) {
 	var makers []string
 	for _, b := range builds() {
@@ -125,7 +124,7 @@ func TestMatchersWithoutMaker(t *testing.T) {
 	}
 }
 
-// declare adds the classes and fields that patterns name to a heap.
+// declare adds to a heap the classes and fields that patterns name.
 func declare(h *hproftest.Heap, matchers []trace.Matcher) {
 	members := map[string][]string{}
 	for _, m := range matchers {

@@ -41,9 +41,9 @@ func TestActivities(t *testing.T) {
 			t.Errorf("activity with its own field mDestroyed: got %s, want it alive", text(t, c))
 		}
 	}
-	// There are 3 views for each activity, one ViewRootImpl for each activity
-	// that is shown, and one ContextImpl for each activity and for the
-	// application.
+	// Each of the four activities created with Activity has 3 views and a
+	// ContextImpl; each attached one has a ViewRootImpl, and the application
+	// has a ContextImpl too.
 	n := s.Components.Counts
 	if n["Activities"] != 5 || n["Views"] != 12 || n["ViewRootImpl"] != 2 || n["AppContexts"] != 5 ||
 		n["WebViews"] != 0 {

@@ -82,8 +82,8 @@ func TestInspectedJobs(t *testing.T) {
 			{"waiting for children", "", c.finishing(0)},
 			{"active", "", c.make("kotlinx.coroutines.Empty", hproftest.Fields{"isActive": true})},
 			{"with children", "", c.make("kotlinx.coroutines.NodeList", nil)},
-			// The value is either a result, or an Incomplete whose name was
-			// changed by an obfuscator.
+			// The state may be the result of a job, or an Incomplete that was
+			// renamed by an obfuscator.
 			{"returned an object", "", c.make("com.shop.Prices", nil)},
 			{"returned null", "", 0},
 		}
@@ -119,7 +119,7 @@ func TestInspectedScopes(t *testing.T) {
 		gone := c.jobIn(c.ended("kotlinx.coroutines.JobCancellationException"))
 		alone, left, right := in(gone), in(with(with(gone, other), other)), in(with(with(other, gone), other))
 		used, none := in(with(c.jobIn(c.make("kotlinx.coroutines.Empty", nil)), other)), in(with(other, other))
-		// The search ends in a context whose field left references the context
+		// The search ends in a context whose left field references the context
 		// itself.
 		circle := with(0, other)
 		c.Set(circle, "left", circle)

@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
-// Each function reads one topic alone; reports read all topics in one pass.
+// Each of these functions reads only one topic; reports read all topics in one
+// pass.
 
 // ReadBitmaps lists the bitmaps.
 func ReadBitmaps(ctx context.Context, g *heap.Graph, o Options) (*Bitmaps, error) {
@@ -18,7 +19,7 @@ func ReadBitmaps(ctx context.Context, g *heap.Graph, o Options) (*Bitmaps, error
 	return &t.Bitmaps, p.run(ctx)
 }
 
-// ReadStrings compares the strings.
+// ReadStrings counts the strings and finds those that are repeated.
 func ReadStrings(ctx context.Context, g *heap.Graph, o Options) (*Strings, error) {
 	p := newPlan(g, o)
 	t := newStringsTopic(o)
@@ -49,7 +50,7 @@ func ReadFinalizers(ctx context.Context, g *heap.Graph, o Options) (*Finalizers,
 	return &t.Finalizers, p.run(ctx)
 }
 
-// ReadUnused counts unused slots.
+// ReadUnused counts the unused slots in ArrayLists and HashMaps.
 func ReadUnused(ctx context.Context, g *heap.Graph, o Options) (*UnusedSlots, error) {
 	p := newPlan(g, o)
 	t := &unusedTopic{}

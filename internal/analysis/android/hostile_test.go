@@ -114,8 +114,8 @@ func split(field string) (name, kind string) {
 	return name, kind
 }
 
-// values returns the values of fields. Small numbers are more effective than
-// large ones.
+// values encodes values for the given fields, chosen from the bytes. Most
+// numbers are small, because they find more errors than large ones.
 func (b *bytesOf) values(fields string) (body []byte) {
 	number := func(size int) uint64 {
 		if n := b.number(1); n < 220 {
@@ -250,7 +250,7 @@ func (h hostileDump) array(kind string) {
 		h.w.PrimitiveArray(h.id(), 0, hprof.Long, content)
 	case "bytes":
 		if n < 4 {
-			// The picture has any size up to the size of a bitmap.
+			// The header of the PNG declares a size of at most 3x3 pixels.
 			content = append(content, "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00"...)
 			content = append(content, byte(n), 0, 0, 0, h.b.byte()%4)
 		}
@@ -404,8 +404,8 @@ func checkStrings(t *testing.T, dump []byte) {
 	}
 }
 
-// hostileText returns the contents of a String with any offset and count, with
-// the type as a prefix.
+// hostileText returns the characters of a String, prefixed with the type of its
+// array, and whether they can be read, for any offset and count.
 func hostileText(g *hproftest.Graph, n *hproftest.Node) (string, bool) {
 	get := func(field string) int64 { return int64(int32(n.Fields["java.lang.String."+field])) }
 	value, offset, count := hprof.ID(n.Fields["java.lang.String.value"]), get("offset"), get("count")

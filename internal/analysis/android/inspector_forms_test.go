@@ -70,7 +70,7 @@ func (a *app) toast(shown, over bool) hproftest.Ref {
 		hproftest.Fields{"mTN": a.of("android.widget.Toast$TN", "", tn, "object mWM", "object mView")}, "object mTN")
 }
 
-// queue creates a MessageQueue with a message for a handler of the thread main.
+// queue creates a MessageQueue with a message for a handler of the main thread.
 func (a *app) queue(quits bool) hproftest.Ref {
 	looper := a.New(a.Class("android.os.Looper"), hproftest.Fields{"mThread": a.Main().Ref})
 	message := a.New(a.Class("android.os.Message"),

@@ -125,7 +125,8 @@ func leaking(tb testing.TB, i *android.Inspector) []heap.Object {
 	return list
 }
 
-// signed matches IDs of four bytes, which Shark prints as signed numbers.
+// signed matches negative IDs, because Shark prints IDs of four bytes as signed
+// numbers.
 var signed = regexp.MustCompile(`@-[0-9]+`)
 
 // ofShark converts a line printed by Shark to the form of our inspector.
@@ -173,7 +174,7 @@ func compareShark(t *testing.T, g *heap.Graph, want sharkSays, art bool) (compar
 // implementation of the rules of Shark 2.14 returns the same result as Shark
 // 2.14 itself.
 func TestInspectorAsShark(t *testing.T) {
-	// The omitted cases contain the same objects, which are reached by other
+	// The omitted cases contain the same objects, reached through other
 	// references.
 	cases := slices.DeleteFunc(hproftest.LeakCases(), func(c hproftest.LeakCase) bool {
 		return strings.HasPrefix(c.Name, "known/") || strings.HasPrefix(c.Name, "mix/1")
@@ -205,8 +206,8 @@ func TestInspectorAsShark(t *testing.T) {
 	}
 }
 
-// TestInspectorAsSharkOnRecordedDumps checks the same with dumps of real phones
-// and JVMs.
+// TestInspectorAsSharkOnRecordedDumps compares our inspections with Shark's for
+// dumps of real phones and JVMs.
 func TestInspectorAsSharkOnRecordedDumps(t *testing.T) {
 	for mode, names := range map[sharktest.Mode][]string{
 		sharktest.Android: {"leak_service_binder.hprof"},

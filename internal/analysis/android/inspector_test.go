@@ -168,8 +168,9 @@ func TestWatchedWithoutUptime(t *testing.T) {
 	j.leaks(t, "retained", screen, true, true)
 }
 
-// TestWatchedWithoutTimes checks that an object is considered retained if the
-// reference to it does not contain times.
+// TestWatchedWithoutTimes checks references without a watch time: our rules
+// consider an object retained if retainedUptimeMillis says so, and Shark 2.14
+// considers every such object retained.
 func TestWatchedWithoutTimes(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key",
@@ -243,8 +244,8 @@ func TestInspectedFragments(t *testing.T) {
 	}
 }
 
-// TestFragmentWithoutFields checks that the state is unknown if the dump does
-// not contain the fields.
+// TestFragmentWithoutFields checks that the state of a fragment is unknown if
+// the dump lacks the fields that hold it.
 func TestFragmentWithoutFields(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("androidx.fragment.app.Fragment", nil, "object mLifecycleRegistry", "object mMaxState")
@@ -259,8 +260,8 @@ func TestFragmentWithoutFields(t *testing.T) {
 	j.leaks(t, "fragment", r, false, false)
 }
 
-// TestInspectorAndComponents checks that destroyed Components are reported as
-// leaking, and that other activities, services and fragments are not.
+// TestInspectorAndComponents checks that destroyed activities, services and
+// fragments are reported as leaking, and that others are not.
 func TestInspectorAndComponents(t *testing.T) {
 	destroyed := 0
 	for seed := range uint64(24) {
@@ -413,8 +414,8 @@ func TestResourceNames(t *testing.T) {
 	j.says(t, "view without an ID", none, about+after, about+after)
 }
 
-// TestInspectedBinders checks that a Binder that native code holds is needed,
-// and that a Binder in a list may leak.
+// TestInspectedBinders checks that a Binder referenced by native code has a
+// reason why it does not leak, and that a Binder in a list has none.
 func TestInspectedBinders(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{})
 	c := h.Declare("com.shop.Sync$Stub", h.Class("android.os.Binder"))
@@ -484,9 +485,9 @@ var inspectedClasses = []string{
 	"androidx.lifecycle.CloseableCoroutineScope", "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope",
 }
 
-// TestClassesWithoutFields checks that an object without any of the fields has
-// no reasons and causes no failure. A field of the same name in a subclass is a
-// different field.
+// TestClassesWithoutFields checks that an object whose class lacks the fields
+// that the rules read has no reasons and causes no failure. A field of the same
+// name in a subclass is a different field.
 func TestClassesWithoutFields(t *testing.T) {
 	for _, class := range inspectedClasses {
 		h := hproftest.Java(1)

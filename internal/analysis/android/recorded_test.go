@@ -192,8 +192,8 @@ func (c *plainCount) count(id hprof.ID, n *hproftest.Node) {
 	}
 }
 
-// TestConverted reads the output of AOSP's hprof-conv, which is still
-// recognized as an Android dump.
+// TestConverted checks that a dump in the form that AOSP's hprof-conv writes is
+// still recognized as an Android dump.
 func TestConverted(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 30, Process: "com.shop:push"})
 	s, _ := made(t, h, hproftest.Form{Converted: true}, android.Options{})
@@ -204,7 +204,7 @@ func TestConverted(t *testing.T) {
 		android.Options{}); s.Metadata.Runtime != android.RuntimeJVM {
 		t.Errorf("metadata %s", text(t, s.Metadata))
 	}
-	// The dump resembles that of dvmless: a dump of ART without an app.
+	// This is a dump that ART wrote for a program that is not an app.
 	if s, _ = made(t, hproftest.Java(1), hproftest.Form{},
 		android.Options{}); s.Metadata.Runtime != android.RuntimeAndroid {
 		t.Errorf("metadata %s", text(t, s.Metadata))
