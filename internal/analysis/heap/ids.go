@@ -137,7 +137,7 @@ func parallel(workers, n int, do func(i int)) {
 	wg.Wait()
 }
 
-// spread describes common properties of addresses.
+// spread is the range, number and alignment of a set of addresses.
 type spread struct {
 	least, most uint64
 	count       int64

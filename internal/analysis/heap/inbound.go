@@ -8,7 +8,7 @@ import (
 
 // inbound holds the strong and soft references to each vertex, by depth-first
 // number: the reference by which the search found the vertex, and the sources
-// of its joins.
+// of all other references to it.
 type inbound struct {
 	// parents holds the parent of each vertex whose parent is not the preceding
 	// number. Most vertices have the preceding number as their parent and are
@@ -28,8 +28,8 @@ type scattered struct {
 	values []uint32
 }
 
-// newScattered stores, for each number from 1 to count, the value that the
-// function value returns, if any.
+// newScattered calls value for each number from 1 to count and stores the
+// values of the numbers that have one.
 func newScattered(a *arena, count uint32, value func(d uint32) (v uint32, has bool)) (s scattered, err error) {
 	b, err := newBitset(a, int64(count)+1)
 	if err != nil {
@@ -102,7 +102,8 @@ func (b *inbound) of(d uint32) []uint32 {
 // KeepsInbound reports whether the graph stores the references to each object.
 func (g *Graph) KeepsInbound() bool { return g.inbound.place != nil }
 
-// ForgetInbound releases the memory that Options.Inbound took.
+// ForgetInbound releases the memory of the inbound references, which the graph
+// stores if Options.Inbound is set.
 func (g *Graph) ForgetInbound() {
 	g.inbound.parents.drop(&g.arena)
 	g.inbound.starts.drop(&g.arena)
@@ -116,8 +117,8 @@ type Set struct {
 	bits  bitset
 }
 
-// NewSet returns an empty set. Until Close, it uses one bit for each object of
-// the dump.
+// NewSet returns an empty set. The set uses one bit per object of the dump
+// until it is closed.
 func (g *Graph) NewSet() (*Set, error) {
 	bits, err := newBitset(&g.arena, g.Objects)
 	return &Set{g, bits}, err
@@ -170,10 +171,10 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, reco
 	return nil
 }
 
-// addWeak adds to a set the objects that are reachable only through finalizers,
-// which are few. If one of the given objects is reachable only through weaker
-// References, it adds all objects that are reachable in this way, because the
-// references to them are not known.
+// addWeak adds to a set the objects that are reachable only through finalizers;
+// there are few such objects. If one of the given objects is reachable only
+// through weaker References, it adds all objects that are reachable in this
+// way, because the references to them are not known.
 func (g *Graph) addWeak(s *Set, objects []Object) {
 	weak := func(o Object) bool {
 		r := g.Reachability(o)
@@ -189,8 +190,8 @@ func (g *Graph) addWeak(s *Set, objects []Object) {
 	}
 }
 
-// seeds returns the depth-first numbers of objects. For an object without a
-// vertex, it returns the number of the object that references it.
+// seeds returns the depth-first numbers of objects. An object without a vertex
+// of its own is represented by the number of the one object that references it.
 func (g *Graph) seeds(objects []Object) (list []uint32) {
 	wanted := map[uint32]bool{}
 	for _, o := range objects {
@@ -214,8 +215,8 @@ func (g *Graph) seeds(objects []Object) (list []uint32) {
 }
 
 // notByRecord returns a function that reports whether one vertex references
-// another by anything other than its class record. A nil function accepts all
-// references.
+// another by anything other than its class record. A nil result means that all
+// references are followed.
 func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 	if records || g.Model != Leakgate {
 		return nil
@@ -256,8 +257,8 @@ func (g *Graph) hasStatic(class, o Object) (has bool) {
 	return has
 }
 
-// visitAncestors visits all vertices from which references that counts accepts
-// lead to the given numbers.
+// visitAncestors adds to s the objects with the given numbers and all objects
+// that lead to them through references for which counts returns true.
 func (g *Graph) visitAncestors(ctx context.Context, s *Set, met bitset, pending []uint32,
 	counts func(from, to uint32) bool) error {
 	b := &g.inbound

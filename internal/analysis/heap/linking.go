@@ -128,14 +128,15 @@ func (l *loader) room() (err error) {
 	if l.links.bytes, err = array[byte](&l.arena, size); err != nil {
 		return err
 	}
-	// Objects without references in fields share this end code.
+	// Objects without references share one of these end codes; the second one
+	// stands for a reference to the class only.
 	l.links.bytes[endCode], l.links.bytes[classCode] = endCode, classCode
 	l.links.used.Store(2)
 	return nil
 }
 
 // census counts objects, marks those that may have references, and computes an
-// upper bound for the number of references.
+// upper bound on the number of references.
 func (l *loader) census(inner bitset) (most int64) {
 	counts := make([]int64, len(l.registry.list))
 	elements := int64(0)
@@ -177,7 +178,7 @@ func (l *loader) census(inner bitset) (most int64) {
 	if l.Duplicates > 0 {
 		most = math.MaxInt64
 	}
-	// Each reference takes up its own bytes in the file.
+	// Each reference occupies IDSize bytes of the file.
 	return min(most, l.total/int64(l.IDSize))
 }
 
@@ -222,7 +223,8 @@ type linker struct {
 	native          nativeParts
 }
 
-// hand moves this goroutine's counts and findings to the loader.
+// hand adds this goroutine's counts, weak links and native memory to those of
+// the loader, and resets them.
 func (w *linker) hand() {
 	w.loader.weaker.links = append(w.loader.weaker.links, w.weak...)
 	w.loader.Dangling += w.dangling
@@ -391,7 +393,7 @@ func (w *linker) add(id hprof.ID) {
 }
 
 // finish ends the list of an object's references. All objects without
-// references share the end code at the beginning.
+// references share an end code at the beginning of the links.
 func (w *linker) finish() {
 	at, end := w.start, byte(endCode)
 	if w.links.classes[w.slots.at(w.object)] != none {
@@ -403,8 +405,8 @@ func (w *linker) finish() {
 		w.links.bytes[w.at] = end
 		w.at++
 	}
-	// Unused space of a large array of nulls or near neighbors is returned if
-	// no more space has been reserved since.
+	// If a large array needs less space because it contains nulls or nearby
+	// objects, the rest is returned, unless more space has been reserved since.
 	if w.end-w.at > slab && w.links.used.CompareAndSwap(w.end, w.at) {
 		w.end = w.at
 	}

@@ -17,7 +17,7 @@ type Locations struct {
 }
 
 // Locate finds the positions of the wanted objects, except classes, in one pass
-// over the file. The result uses 8 bytes per wanted object until Close.
+// over the file. The result uses 8 bytes per wanted object until it is closed.
 func (g *Graph) Locate(ctx context.Context, wanted func(Object) bool) (*Locations, error) {
 	l := &Locations{graph: g}
 	set, err := newBitset(&g.arena, g.Objects)

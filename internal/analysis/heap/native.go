@@ -12,7 +12,8 @@ import (
 // Cleaner's thunk is a CleanerThunk, whose field this$0 is the registry, which
 // contains the size.
 
-// part is the role of an instance in these structures.
+// part is the role of an instance among the objects that describe native
+// memory.
 type part uint8
 
 const (
@@ -40,11 +41,12 @@ var partFields = map[string]struct {
 // libcore NativeAllocationRegistry.java).
 const mallocedFlag = 1
 
-// mostNative is an upper bound for the bytes that an object can own: a larger
+// mostNative is an upper bound on the bytes that an object can own: a larger
 // size means that the dump is damaged.
 const mostNative = 1 << 40
 
-// nativeParts holds the parts found.
+// nativeParts holds the instances that describe native memory: cleaners,
+// thunks, registries and direct buffers.
 type nativeParts struct {
 	cleaners []cleaner
 	// thunks maps each thunk to its registry; registries maps each registry to
@@ -93,7 +95,8 @@ func (p *nativeParts) registry(id hprof.ID, size int64) {
 	p.registries[id] = size
 }
 
-// part reads an instance of one of the classes in partFields.
+// part records the native memory that an instance of one of the classes in
+// partFields describes.
 func (w *linker) part(c *class, s *hprof.Scanner) {
 	read := func(i int) (v uint64) {
 		f := c.parts[i]
@@ -145,8 +148,8 @@ func (l *layouts) findParts(s slot) {
 	}
 }
 
-// field finds an instance field by name. If several fields have the name, the
-// one declared nearest to the class counts.
+// field finds an instance field by name. If several fields have this name, the
+// one of the most derived class is used.
 func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) {
 	for range longestChain {
 		c := &l.list[s]

@@ -17,14 +17,14 @@ import (
 // size model counts them; the reference of an object to its class is not
 // included (Graph.Linked).
 //
-// The references are encoded as a sequence of bytes like links. For each
+// As in links, the references are encoded as a sequence of bytes. For each
 // object, the sequence lists the places in order and ends with a 0. A reference
 // is encoded as the difference of the object numbers, zigzag-encoded, plus 1,
 // shifted left by 1 bit; a run of places without a reference is encoded as its
 // length, shifted left by 1 bit, with the lowest bit set.
 type Outbound struct {
 	graph *Graph
-	// members holds the objects that may have references here. If whole is
+	// members holds the covered objects that may have references. If whole is
 	// true, all objects are covered: then members holds all objects that are
 	// not leaves.
 	members ranks
@@ -97,8 +97,8 @@ func (b *Outbound) limit(within *Set) (err error) {
 	return err
 }
 
-// few is the maximum number of members for which only the parts of the file
-// that contain them are read.
+// few is the maximum number of members for which Outbound reads only the parts
+// of the file that contain them.
 const few = 1 << 16
 
 // chunks returns the parts of the file that may contain members.
@@ -274,8 +274,8 @@ func (w *outboundWriter) visit(s *hprof.Scanner) error {
 	return nil
 }
 
-// has reports whether a class may have any members. It is cheaper than checking
-// whether an object is a member.
+// has reports whether any object of a class may be a member. It is cheaper than
+// checking whether an object is a member.
 func (w *outboundWriter) has(class hprof.ID) bool {
 	s := w.lookup.of(class)
 	return int(s) >= len(w.counts) || w.counts[s] > 0
@@ -335,7 +335,8 @@ func (w *outboundWriter) classDump(s *hprof.Scanner) {
 }
 
 // begin reserves space for the object of the current record. It returns false
-// if the object has no places, or if a later record describes the same object.
+// if the object is not a member, or if a later record describes the same
+// object.
 func (w *outboundWriter) begin(s *hprof.Scanner, elements int64) bool {
 	g, n := w.graph, w.graph.ids.find(s.Object)
 	w.object = none
@@ -466,8 +467,8 @@ func (b *Outbound) At(o Object, place uint32) (Object, bool) {
 	return 0, false
 }
 
-// Classes calls f with each class object that has static fields with
-// references, and with the places of these fields.
+// Classes calls f with each class object that holds references in static fields
+// or in its class record, and with the places of these references.
 func (b *Outbound) Classes(f func(o Object, statics []Place)) {
 	for o, places := range b.statics {
 		f(Object(o), places)
