@@ -33,7 +33,7 @@ func dumpOf() analysis.Dump {
 	}
 }
 
-// TestReportPages tests every section of the report of a dump with one row more
+// TestReportPages tests the report of a dump: each section has one row more
 // than a list prints. The second report also contains the rows that the first
 // report omits.
 func TestReportPages(t *testing.T) {

@@ -71,9 +71,9 @@ func TestTextOfLimits(t *testing.T) {
 	}
 }
 
-// LEAKING must be final under policy article, and also if the end of the run
-// has proved the leak. Everything else, including earlier states, must be
-// provisional under policy robust.
+// LEAKING must be final under the article policy, and also if the end of the
+// run has proved the leak. Everything else, including earlier states, must be
+// provisional under the robust policy.
 func TestHeadlines(t *testing.T) {
 	of := func(gate detector.Gate, state, worst detector.State) record.Process {
 		return record.Process{

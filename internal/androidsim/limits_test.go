@@ -72,8 +72,9 @@ func TestTaskLimits(t *testing.T) {
 	}
 }
 
-// Leaked files are visible to the UIDs that may list them. Where the size of
-// the directory is the number of files, every UID can read that number.
+// Leaked files are visible to the UIDs that may list them. On phones where the
+// size of the directory is the number of open files, every UID can read that
+// number.
 func TestLeakFiles(t *testing.T) {
 	for _, api := range apis {
 		synctest.Test(t, func(t *testing.T) {

@@ -77,8 +77,8 @@ func TestLeakSlopes(t *testing.T) {
 					case k == "threads" && c.kind == Thread:
 						want = c.mb / mbPerThread
 					}
-					// Threads add memory in steps of 0.1 MB, and the page size
-					// is 4 kB.
+					// The tolerance allows for threads, which add memory in
+					// steps of 0.1 MB, and for the page size of 4 kB.
 					if got := slope(hours, y); math.Abs(got-want) > 0.002*want+0.02 {
 						t.Errorf("%s grows by %.3f MB/h, want %.3f", k, got, want)
 					}

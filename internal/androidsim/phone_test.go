@@ -297,7 +297,7 @@ func TestSystemServerPays(t *testing.T) {
 }
 
 // SIGUSR1 ends processes that do not handle it; /proc/PID/status shows which
-// processes do.
+// signals a process handles.
 func TestCollectionSignalEndsNativeProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := []App{
@@ -481,7 +481,7 @@ func TestPermissions(t *testing.T) {
 	}
 	p := New(Options{Apps: apps, SU: true})
 	pid := find(p, "com.rel", 0).pid
-	// These commands require no permission, or are quoted for su.
+	// These commands require no permission, or run as root through su.
 	ask(t, p,
 		fmt.Sprintf("cd /proc/%d && cat stat status statm cmdline comm oom_score_adj task/*/comm task/%d/stat "+
 			">/dev/null", pid, pid))

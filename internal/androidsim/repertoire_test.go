@@ -68,8 +68,8 @@ func (b *bench) open(limit time.Duration, service string) (net.Conn, error) {
 	return b.ask(limit, "host:transport:"+b.serial, service)
 }
 
-// ask sends requests over a connection until one is refused; on success it
-// returns the connection.
+// ask sends requests over one connection and returns it if all of them are
+// accepted; if one is refused, it returns an error.
 func (b *bench) ask(limit time.Duration, requests ...string) (net.Conn, error) {
 	conn, err := b.dial(context.Background())
 	if err != nil {
@@ -313,8 +313,8 @@ var once = []string{
 	"process ends while it is sampled",
 }
 
-// showing repeats a check until the fault takes effect, and reports whether it
-// did.
+// showing repeats a check until it finds the effect of the fault, and reports
+// whether it did; a fault that happens only once is checked once.
 func showing(b *bench, name string) bool {
 	look := seen[name]
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -111,7 +111,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 	})
 }
 
-// A fault that is ended before its request never starts.
+// A fault that is ended before its request arrives never starts.
 func TestAtRequestEnds(t *testing.T) {
 	p := pair(Options{})
 	begun := 0

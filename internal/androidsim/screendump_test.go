@@ -57,7 +57,8 @@ func named(r *analysis.Report) map[string]int {
 	return out
 }
 
-// expected returns the result that named must return.
+// expected returns the counts that named must return for a dump taken at the
+// given time.
 func (s *stage) expected(at time.Duration) map[string]int {
 	_, leaked, lingering := s.held(at)
 	out := map[string]int{}
@@ -217,8 +218,8 @@ func TestClosedScreensAreGarbage(t *testing.T) {
 	})
 }
 
-// The dump contains what screens retain: as many bytes as in the memory of the
-// process, in the fields that hold them.
+// The dump contains the memory that screens retain: as many bytes as in the
+// memory of the process, in the fields that hold them.
 func TestDumpsHaveWhatScreensLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// A model leaks into the same list.

@@ -265,7 +265,8 @@ func TestAmStartOfScreens(t *testing.T) {
 	})
 }
 
-// In scaled time, a suite waits correspondingly less.
+// On a phone with scaled time, the commands of a suite take proportionally less
+// real time.
 func TestScreensInScaledTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{Scale: 60})
@@ -280,8 +281,8 @@ func TestScreensInScaledTime(t *testing.T) {
 	})
 }
 
-// What opening a screen retains appears in the memory of the process, in each
-// dimension.
+// The memory that a screen retains when it is opened is part of the memory of
+// the process, in each dimension.
 func TestScreensKeepMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cart(Options{Root: true})
@@ -407,8 +408,8 @@ func TestScreensInGfxinfo(t *testing.T) {
 	})
 }
 
-// stage is a simple model of the screens of an app after what a user has done,
-// instance by instance. The tests compare the phone with this model.
+// stage is a simple model of an app's screens; it tracks each instance while a
+// user opens and closes screens. The tests compare the phone with this model.
 type stage struct {
 	app       App
 	instances []*instance

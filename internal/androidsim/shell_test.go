@@ -219,8 +219,8 @@ func TestFilesAreBounded(t *testing.T) {
 	if err := push("a", 700<<10); err != nil {
 		t.Fatal(err)
 	}
-	// Two files that fit individually do not fit together; the one that failed
-	// is not counted.
+	// Two files that fit individually do not fit together; a refused file does
+	// not use up space.
 	for range 3 {
 		if err := push("b", 700<<10); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("a file larger than the free space was accepted: %v", err)
@@ -281,7 +281,7 @@ func host(t testing.TB) (dir string, untouched func() error) {
 	}
 }
 
-// Nothing on the host can be read, changed or run.
+// Commands on the phone cannot read, change or run anything on the host.
 func TestTheHostStaysOutside(t *testing.T) {
 	dir, untouched := host(t)
 	p := Demo(100, 1)
@@ -360,7 +360,9 @@ func heapInUse() int64 {
 	return int64(m.HeapInuse)
 }
 
-// checkBounded runs a command on its own phone for a limited time.
+// checkBounded runs a command on its own phone for a limited time, and checks
+// that it ends in time with a valid exit status, leaves no task running, and
+// does not store too much.
 func checkBounded(t *testing.T, command string, limit time.Duration) {
 	t.Helper()
 	p := New(Options{

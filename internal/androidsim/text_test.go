@@ -383,8 +383,8 @@ func TestErrorTexts(t *testing.T) {
 			"error-meminfo-no-process.txt":      "dumpsys meminfo x.y.z",
 			"error-dumpsys-timeout.txt":         "dumpsys -T 100 meminfo a.b",
 		} {
-			// The real phone was queried with head, which the simulated phone
-			// lacks.
+			// The command on the real phone used head, which the simulated
+			// phone lacks.
 			text := strings.Replace(string(recorded.Read(t, "device", file)), "head: ", "cat: ", 1)
 			if ours, real := mask(sh1(t, p, command).out), mask(text); ours != real {
 				t.Errorf("%s: the simulated phone prints %q, a real one %q", command, ours, real)

@@ -58,8 +58,8 @@ func TestCheckLayers(t *testing.T) {
 	}
 }
 
-// TestFoldersOfCI checks that packages that the Makefile tests, or that have a
-// CPU time budget, exist.
+// TestFoldersOfCI checks that the directories that the Makefile tests, and
+// those with a CPU time budget in CONTRIBUTING.md, exist.
 func TestFoldersOfCI(t *testing.T) {
 	for name, pattern := range map[string]string{
 		"Makefile": `(?m)\s\./([a-z][a-z0-9/]+)`, "CONTRIBUTING.md": `(?m)^([a-z/]+): \d+$`,

@@ -23,7 +23,7 @@ type layer struct {
 }
 
 // layers are the rules that no line of the page can override. Each package
-// belongs to exactly one directory of a layer, see room. The directory internal
+// belongs to exactly one directory of a layer; see room. The directory internal
 // contains the instruments: simulated phones, oracles, measurements.
 var layers = []layer{
 	{folders: []string{"detector"}},
@@ -39,7 +39,7 @@ var layers = []layer{
 // product lists the directories whose packages may also be in internal/FOLDER/.
 var product = []string{"detector", "analysis", "capture", "reporters", "harness"}
 
-// Violation is one way in which the tree violates the rules.
+// Violation describes how the tree violates one of the rules.
 type Violation struct {
 	Rule string // a word that identifies the rule
 	Text string // what is wrong, where, and how to fix it
@@ -103,8 +103,8 @@ func (c *checker) lists() {
 }
 
 // leaves checks that each leaf is internal and imports no package of the
-// project. Every package may import a leaf without permission, so no line may
-// name one.
+// project. Every package may import a leaf, so no line of the page may permit
+// it.
 func (c *checker) leaves() {
 	for _, leaf := range sortedKeys(c.law.Leaves) {
 		if !within(leaf, "internal") {
@@ -181,9 +181,9 @@ func (c *checker) imported(p *Package, imported, file string, used map[string]bo
 	c.layered(p.Folder, target, file)
 }
 
-// importedByTest checks one import of test files. Even if the page has no line
-// about it, a test may import every internal package, to set up what it tests,
-// and every package that its layer may import, including parents and children.
+// importedByTest checks one import of test files. A test may also import what
+// the page does not list: every internal package, to set up what it tests, and
+// every package that its layer may import, including parents and children.
 func (c *checker) importedByTest(p *Package, imported, file string, used map[string]bool) {
 	target, own := c.own(imported)
 	switch {
@@ -265,9 +265,9 @@ func (c *checker) unused(used map[string]bool) {
 	}
 }
 
-// room returns the directory of the layer to which a package belongs. It is the
-// first element of the package's path. If the first element is internal and the
-// second is a part of the product, it is the second element:
+// room returns the directory of the layer to which a package belongs. It is
+// usually the first element of the package's path. If that is internal and the
+// second element is a part of the product, the package belongs to the second:
 // internal/analysis/heap belongs to analysis. Packages such as
 // internal/analysis/heap are below internal at the root because other parts of
 // leakgate import them, but other programs may not.

@@ -34,12 +34,14 @@ var worldly = map[string]string{
 	"exec.Command":               "program", "exec.CommandContext": "program", "os.StartProcess": "program",
 }
 
-// excuse is the comment line that allows a unit test file to call such
-// functions. It contains the reason, for example that the socket is under test,
-// or that a program is an independent implementation to compare with.
+// excuse matches the comment line that allows a unit test file to call one kind
+// of worldly function. The comment contains the reason, for example that the
+// socket is under test, or that a program is an independent implementation to
+// compare with.
 var excuse = regexp.MustCompile(`^//unit:(sleep|listen|program) (.{10,})$`)
 
-// TestFile is the input of the layer rule.
+// TestFile describes a test file by its layer, its tests, and its calls that
+// depend on the outside world.
 type TestFile struct {
 	Path  string
 	Layer string
@@ -131,7 +133,8 @@ func layerOfConstraint(line string) string {
 	return layerUnit
 }
 
-// CheckLayers checks the test files of a tree.
+// CheckLayers checks that test files follow the rules of their layers, and
+// returns the violations.
 func CheckLayers(files []TestFile) []Violation {
 	var found []Violation
 	add := func(format string, args ...any) {

@@ -50,7 +50,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// A bar whose row was renamed would silently become the bar of other rows.
+// Every bar must name an existing row: if a row with its own bar were renamed,
+// the general bar would silently apply to it.
 func TestNightBarsHaveRows(t *testing.T) {
 	rows := map[string]bool{}
 	for _, n := range scenario.Nights() {

@@ -308,8 +308,8 @@ func night(t *testing.T, name string) scenario.Night {
 	return scenario.Night{}
 }
 
-// TestEnding checks that the recorded times are those of the first transition
-// to a state or to a later one.
+// TestEnding checks that the recorded time of each state is that of the first
+// transition to this state or to a later one.
 func TestEnding(t *testing.T) {
 	step := func(minute int64, to detector.State) detector.Transition {
 		return detector.Transition{At: time.Duration(minute * int64(time.Minute)), To: to}

@@ -67,7 +67,7 @@ func TestTail(t *testing.T) {
 }
 
 // TestUpper checks that at the bound, the probability of at most the given
-// number of hits is 5 %. For no hits in n tries the bound follows the rule of
+// number of hits is 5 %. With no hits in n tries, the bound follows the rule of
 // three.
 func TestUpper(t *testing.T) {
 	for _, n := range []int{20, 300, 6400} {

@@ -159,8 +159,8 @@ func TestRootBuild(t *testing.T) {
 }
 
 // TestOpenFiles checks that the shell cannot list the descriptors of another
-// user's process. Newer kernels report their number as the size of the
-// directory (Linux 6.2, fs/proc/fd.c).
+// user's process. Newer kernels report the number of open files as the size of
+// the directory (Linux 6.2, fs/proc/fd.c).
 func TestOpenFiles(t *testing.T) {
 	r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: shellUID})
 	var files []*os.File

@@ -73,7 +73,7 @@ func TestActivities(t *testing.T) {
 			t.Errorf("the content view of activity 0x%x has wrong fields", uint64(l.Of(a.Ref)))
 		}
 	}
-	// Except for the activity's own objects, only the leak must hold the
+	// Except for the activity's own objects, only the leak may hold the
 	// destroyed activity.
 	without := l.Reachable(l.Of(leak))
 	if without[l.Of(dead)] || without[l.Of(dead.Ref)] || !without[l.Of(alive.Ref)] {

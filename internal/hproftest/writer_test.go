@@ -78,7 +78,7 @@ func (a *author) element() hprof.Type {
 	return hprof.Byte
 }
 
-// outside records a record outside the heap.
+// outside adds a record outside the heap to the expected ones.
 func (a *author) outside(tag hprof.Tag, body ...any) {
 	a.heap, a.name = 0, 0
 	a.ends++
@@ -308,7 +308,8 @@ func plain(records []hproftest.Record) (out []hproftest.Record) {
 	return out
 }
 
-// checkCut checks that the segments of a dump match the segmentation.
+// checkCut checks that a dump is divided into segments as the segmentation
+// specifies.
 func checkCut(t *testing.T, p hproftest.Segmentation, records []hproftest.Record, ends int) {
 	t.Helper()
 	segments := 0

@@ -61,7 +61,7 @@ func TestWithoutMaven(t *testing.T) {
 }
 
 // TestAtOnce checks that each of several goroutines that fetch into one folder
-// gets the complete set.
+// gets all files.
 func TestAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Maven")

@@ -123,7 +123,7 @@ func TestCompileTogether(t *testing.T) {
 	}
 }
 
-// classes returns the files of a jar.
+// classes returns the contents of the files in a jar, by name.
 func classes(t *testing.T, jar []byte) map[string]string {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(jar), int64(len(jar)))
@@ -154,7 +154,7 @@ func TestCompileSaysWhatIsWrong(t *testing.T) {
 }
 
 // A failure must not be kept, because the next test may have more time. Results
-// must be kept, also for other processes.
+// must be kept, so that other processes can use them.
 func TestBuiltKeepsNoFailure(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	fails := func() ([]byte, error) { return []byte("half"), context.Canceled }

@@ -169,8 +169,8 @@ func unnumbered(s traits) map[string][]string {
 
 // checkRebuilt checks that the numbers of lambdas and anonymous classes differ
 // in the rebuilt variants. Each variant must have at least three holders with
-// different names. Across the variants, the holder of each class that may
-// follow inserted code must have at least two new names.
+// different names. Across the variants, a holder that may be declared after
+// inserted code must have at least two new names.
 func checkRebuilt(t *testing.T, first traits, variants []traits) {
 	other := map[string]map[string]bool{}
 	for i, v := range variants {

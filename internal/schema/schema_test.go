@@ -102,7 +102,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A JSON file without a schema and an invalid line must be reported.
+// An invalid line must be reported, and so must a JSON file without a schema.
 func TestCheckRun(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

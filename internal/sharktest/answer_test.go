@@ -113,7 +113,8 @@ func request(t *testing.T, name string, r *record) Request {
 	return out
 }
 
-// TestRecorded repeats the requests of the recorded answers.
+// TestRecorded repeats the requests of the recorded answers and checks that the
+// answers are the same.
 func TestRecorded(t *testing.T) {
 	folder := recorded.Path(t, "hprof", "shark-2.14")
 	s := New(t)

@@ -112,8 +112,8 @@ func TestSampleLineNames(t *testing.T) {
 	}
 }
 
-// The file of a run that was killed may end anywhere. No complete line must be
-// lost, and no incomplete line must be used.
+// The file of a run that was killed may end anywhere. No complete line may be
+// lost, and no incomplete line may be used.
 func TestReadSamplesTruncatedAnywhere(t *testing.T) {
 	text := record(t, t.TempDir())
 	wantSamples, wantEvents := lines()

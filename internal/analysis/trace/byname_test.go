@@ -32,7 +32,8 @@ func TestByName(t *testing.T) {
 			w.checkPath(seed, p)
 			got, want := w.label(p), best[p.Leak]
 			if len(want) == 0 {
-				// A reference that is followed last reaches the object.
+				// The object can be reached only through a reference that is
+				// followed last.
 				continue
 			}
 			if got != want[0] {
@@ -85,8 +86,9 @@ func (w *world) label(p trace.Path) string {
 	return text
 }
 
-// rootLabel returns a string that sorts like roots: threads first, then the
-// names of the kinds in reverse order.
+// rootLabel returns a sort key for a root: threads come first, then the other
+// kinds in reverse order of their names; roots of the same kind are sorted by
+// class.
 func (w *world) rootLabel(r trace.Root) string {
 	order := "1"
 	if r.Kind == hprof.SubRootThreadObject {
@@ -124,9 +126,9 @@ func (w *world) edgeLabel(e trace.Edge) string {
 	return fmt.Sprintf("\n%d %06d %s", kind, place, w.classLabel(e.To))
 }
 
-// firstNames returns, for each object, the names of the shortest path that
-// sorts first by name. Paths with references that are followed last are
-// ignored.
+// firstNames returns, for each object, the labels of its shortest paths,
+// sorted; the first label is that of the path that a search by name must find.
+// Paths with references that are followed last are ignored.
 func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 	best, level := map[heap.Object][]string{}, map[heap.Object][]string{}
 	for _, r := range w.reader.Roots() {
@@ -148,8 +150,8 @@ func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
 				if _, known := best[e.To]; known || e.Low {
 					return
 				}
-				// The names that come first for the next object extend those
-				// that come first for this object.
+				// The first path by name to the next object extends the first
+				// path by name to this object.
 				next[e.To] = append(next[e.To], best[o][0]+w.edgeLabel(e))
 			})
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// account runs all requests on a dump, which may be damaged in any way. It
+// account runs all searches on a dump, which may be damaged in any way. It
 // returns the errors in the results: invalid paths, targets that are missing or
 // listed twice, and invalid sums. A dump that cannot be read is not an error;
 // for any other dump, found is the number of paths.
@@ -62,9 +62,9 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 	return found, nil
 }
 
-// accountByName runs a search by names that follows all references: each target
-// must be in a leak, reachable only through another target, or unreachable, and
-// traces must be short.
+// accountByName searches by name twice, the second time following all
+// references; it checks that each target is in a leak, reachable only through
+// another target, or unreachable, and that traces are short.
 func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *trace.Search, targets []heap.Object,
 	o trace.Options) error {
 	prints, err := shark.Fingerprints(ctx, silent)
@@ -177,7 +177,8 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 	return nil
 }
 
-// bounded returns a context with the time limit for each result.
+// bounded returns a context that expires after a minute, the time limit for a
+// result.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -356,7 +357,7 @@ func TestAllOfAList(t *testing.T) {
 	}
 }
 
-// FuzzFind runs all requests on arbitrary bytes.
+// FuzzFind checks the results of all searches in arbitrary bytes.
 func FuzzFind(f *testing.F) {
 	for i, dump := range sampleDumps(f, 8) {
 		f.Add(dump, uint64(i))

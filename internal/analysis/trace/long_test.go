@@ -9,7 +9,7 @@ import (
 )
 
 // TestLongWays reads an app's own list in which every node holds a leak: these
-// leaks must be reported as one, and the nodes as one element of a trace.
+// leaks must be reported as one leak, and the nodes as one element of a trace.
 func TestLongWays(t *testing.T) {
 	const nodes = 6000
 	h := hproftest.Java(1)

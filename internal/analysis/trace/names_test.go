@@ -86,8 +86,8 @@ var stable = []struct{ name, want string }{
 	{"com.shop.Foo$MockitoMock$1234567", "com.shop.Foo$MockitoMock"},
 }
 
-// names lists names that a programmer chose, or that are the same in each
-// build.
+// names lists names that a programmer chose, or that are the same in every
+// build; they must not change.
 var names = []string{
 	"com.shop.Foo", "com.shop.Foo$Bar", "A1$B2", "com.shop2.Foo3", "com.shop.R$id", "com.shop.Foo[]", "int[]",
 	"byte[][]", "",
@@ -107,8 +107,8 @@ func TestStableClass(t *testing.T) {
 		if got := trace.StableClass(c.name); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-		// The name of an array class changes like that of the class of its
-		// elements.
+		// The name of an array class changes in the same way as the name of its
+		// element class.
 		if got, want := trace.StableClass(c.name+"[]"), c.want+"[]"; got != want {
 			t.Errorf("%s[]: %s, want %s", c.name, got, want)
 		}
@@ -158,8 +158,8 @@ func TestStableAgain(t *testing.T) {
 	}
 }
 
-// TestStableApart checks that numbered members get the same name, but members
-// of different classes, or of different kinds, do not.
+// TestStableApart checks that compiler-generated members of different classes,
+// or of different kinds, get different names.
 func TestStableApart(t *testing.T) {
 	for _, kind := range []string{
 		"$1", "$$Lambda$1", "$$ExternalSyntheticLambda0", "$$ExternalSyntheticOutline0", "$onCreate$1", "$1Local",
@@ -208,8 +208,9 @@ func TestStableField(t *testing.T) {
 	}
 }
 
-// FuzzStable checks that any name keeps its array dimensions and the beginning
-// without compiler-generated parts, and does not get longer.
+// FuzzStable checks that StableClass keeps the array dimensions of any name,
+// and the packages and the class at its beginning, and that the result is not
+// longer than the name.
 func FuzzStable(f *testing.F) {
 	for _, c := range stable {
 		f.Add(c.name)

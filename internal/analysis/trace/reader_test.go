@@ -298,8 +298,8 @@ func TestWithoutSize(t *testing.T) {
 	}
 }
 
-// TestOwnCollections reads collections of platforms, in each shape that Java's
-// own collections do not have.
+// TestOwnCollections reads collections of platforms whose shapes differ from
+// those of Java's own collections.
 func TestOwnCollections(t *testing.T) {
 	type m = trace.Member
 	s := newScene(hproftest.Java(1))
@@ -372,8 +372,8 @@ func TestOwnCollections(t *testing.T) {
 	}
 }
 
-// TestMatchers checks precedence: the nearest class that a matcher names
-// decides; if several matchers name this class, the last one does. Matchers
+// TestMatchers checks precedence: a matcher of the nearest class takes
+// precedence and, if several matchers name this class, the last one. Matchers
 // select fields by name, whichever class declares them.
 func TestMatchers(t *testing.T) {
 	h := hproftest.Java(1)
@@ -559,8 +559,7 @@ func TestLeaves(t *testing.T) {
 	if len(r.Leaks) != 1 || r.Leaks[0].Credited.Java != want {
 		t.Errorf("credited %+v, want %d bytes", r.Leaks[0].Credited, want)
 	}
-	// Strings may be targets. The search does not find strings that no leak
-	// holds.
+	// Strings may be targets. A string that no leak holds is unreachable.
 	also := append(w.objects(second), chars)
 	slices.Sort(also)
 	slices.Sort(r.Leaks[0].Also)

@@ -177,9 +177,9 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 
 // checkLess checks a search that covers only some of the objects: as in the
 // full search, the same targets must be reachable only through others, and no
-// more memory may be credited. Less is credited if an object is held by
-// something that no search follows: the local variables of an ignored thread,
-// or a root of the virtual machine itself.
+// more memory may be credited. A partial search may credit less, because an
+// object may also be held by something that no search follows: the local
+// variables of an ignored thread, or a root of the virtual machine itself.
 func (w *world) checkLess(seed uint64, some, whole *trace.Result) {
 	w.Helper()
 	if len(some.Leaks) != len(whole.Leaks) || !slices.Equal(some.Unreachable, whole.Unreachable) {
@@ -495,9 +495,9 @@ func (w *world) countPromoted(s *plainSearch, met *coverage) {
 }
 
 // TestTwoWays checks paths on which one object references another twice: the
-// path must contain the reference that the search followed. The search prefers
-// a reference that is not low if that makes a difference, and otherwise the
-// first reference.
+// path must contain the reference that the search followed. The search follows
+// the first reference that is not low; if the path has low priority anyway, it
+// follows the first reference.
 func TestTwoWays(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.Declare("a.Thing", nil, "int n")

@@ -198,9 +198,9 @@ func (w *world) traces(targets []heap.Object, d trace.Describe) []trace.Trace {
 	return list
 }
 
-// checkStatuses checks properties that every trace must have: needed objects
-// come first, then unknown ones, then leaking ones, and the suspect references
-// are in between.
+// checkStatuses checks properties that every trace must have: objects that are
+// not leaking come first, then unknown ones, then leaking ones, and the suspect
+// references are in between.
 func (w *world) checkStatuses(name string, x *trace.Trace) {
 	w.Helper()
 	rank := map[trace.Status]int{trace.NotLeaking: 0, trace.Unknown: 1, trace.Leaking: 2}

@@ -130,8 +130,8 @@ func (w *world) checkTree(seed uint64, s *trace.Search, targets []heap.Object) {
 	}
 }
 
-// TestLongChain checks that the links of a list are one branch, however many
-// there are.
+// TestLongChain checks that a list is one branch of the tree, however many
+// links it has.
 func TestLongChain(t *testing.T) {
 	const links = 20000
 	h := hproftest.Java(1)
@@ -232,8 +232,8 @@ func TestWideTree(t *testing.T) {
 	}
 }
 
-// shelf creates random collections of Java's own classes or of indirect
-// subclasses of them.
+// shelf creates random collections: instances of Java's own classes or, if sub
+// is set, of indirect subclasses of them.
 type shelf struct {
 	*rand.Rand
 	*hproftest.Heap
@@ -291,7 +291,7 @@ func (s *shelf) table(class string, fields ...string) hproftest.Ref {
 	return s.Objects(s.Class(class), list...)
 }
 
-// collection creates a collection of a random Java collection class.
+// collection creates an instance of a random Java collection class.
 func (s *shelf) collection() hproftest.Ref {
 	type f = hproftest.Fields
 	hashMap := func(name string) hproftest.Ref {

@@ -40,7 +40,8 @@ var faultsAt = []faultAt{
 }
 
 // TestFaultAtEveryTrip repeats a diagnosis, each time with a fault in a
-// different round trip.
+// different round trip: the diagnosis must end in time, and a single failed
+// round trip must not lose more than one artifact.
 func TestFaultAtEveryTrip(t *testing.T) {
 	for _, api := range []int{28, 34} {
 		trips := 0
@@ -118,7 +119,7 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 }
 
 // TestTruncatedOutputIsNoArtifact truncates each output after some bytes, with
-// exit status 0.
+// exit status 0: the truncated output must not become an artifact.
 func TestTruncatedOutputIsNoArtifact(t *testing.T) {
 	taken := 0
 	for n := int64(0); n < 200_000; n = n*5/4 + 1 {

@@ -248,8 +248,8 @@ func outcome(t testing.TB, d Diagnosis, step string) StepOutcome {
 	return StepOutcome{}
 }
 
-// allowed returns the ending of a step that follows from what Android allows a
-// shell, and words in the step's reasons or note.
+// allowed returns how a step must end, given what Android allows a shell, and
+// words that the step's reasons or note must contain.
 func (s situation) allowed(step string) (Ending, string) {
 	traced := s.rooted || s.su || s.debuggable && !s.isolated
 	since := func(api int) (Ending, string) {

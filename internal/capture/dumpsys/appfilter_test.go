@@ -122,8 +122,8 @@ func TestFilterLogcat(t *testing.T) {
 	if strings.Contains(string(got.Text), "SECRET") || strings.Contains(string(got.Text), "alice") {
 		t.Error("another app's secret is kept")
 	}
-	// Without the device's clock, only the pid decides, and the times of the
-	// lines are ignored. Without an app, no line is kept.
+	// Without the device's clock, only the pid decides whether a line is kept;
+	// the times of the lines are ignored. Without an app, no line is kept.
 	if got := app.Logcat([]byte(text.String()), time.Time{}); got.Kept != kept+4 {
 		t.Errorf("without a clock: %v", got)
 	}

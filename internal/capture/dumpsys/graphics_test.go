@@ -242,7 +242,8 @@ func TestNotGraphics(t *testing.T) {
 	}
 }
 
-// TestTruncatedGraphics truncates the recorded outputs at every byte.
+// TestTruncatedGraphics truncates the recorded outputs at every byte: each
+// value must be either the same as in the complete output or absent.
 func TestTruncatedGraphics(t *testing.T) {
 	absentOr := func(file string, at int, name string, part, whole known.Int) {
 		t.Helper()

@@ -216,7 +216,8 @@ func TestFullHeap(t *testing.T) {
 		log.GC.HeapUsed.Known || log.Mentions[LogGC].Count != 1 {
 		t.Errorf("%+v", log)
 	}
-	// In a line of the app itself, the tag is not ART's.
+	// A line with the text of an ART message but a different tag was written by
+	// the app, and does not count.
 	if log := scanned(t, strings.ReplaceAll(head, ".gpadc.yolodem", "MyTag")+"GC freed 5\n", 1234,
 		"com.shop"); len(log.Mentions) != 0 {
 		t.Errorf("%+v", log.Mentions)
@@ -271,7 +272,8 @@ func TestLineOwner(t *testing.T) {
 			t.Errorf("%q: %+v, want %q", text, log.Mentions, want)
 		}
 	}
-	// If only the name is given, a new life may have a different pid.
+	// If only the name is given, every process that starts with this name
+	// counts, whatever its pid.
 	log := scanned(t, at+"999 999 I ActivityManager: Start proc 7:com.shop/u0a12 for activity\n"+at+
 		"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+
 		at+"999 999 I am_proc_start: [0,8,10012,com.shop,activity,x]\n"+at+"8 8 F libc    : Fatal signal 6 (SIGABRT)\n"+

@@ -600,7 +600,7 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 	}
 }
 
-// An invalid value in the column SwapPss counts as unknown. It is never
+// An invalid value in the SwapPss column counts as unknown. It is never
 // replaced with the swap without proportional sharing, because TOTAL includes
 // SwapPss, but not that swap.
 func TestAnySwap(t *testing.T) {

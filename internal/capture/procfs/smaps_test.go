@@ -103,7 +103,7 @@ func TestScanPassesMappings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The sum for /dev/kgsl-3d0 equals the row "Gfx dev" of dumpsys meminfo
+	// The sum for /dev/kgsl-3d0 equals the "Gfx dev" row of dumpsys meminfo
 	// from the same minute.
 	if n != 4068 || kgsl != 1908 || sum != m.Pss.N {
 		t.Errorf("got %d mappings, kgsl %d kB, sum %d kB; want 4068, 1908, %d", n, kgsl, sum, m.Pss.N)

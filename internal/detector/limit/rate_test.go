@@ -104,7 +104,8 @@ func TestSenCovers(t *testing.T) {
 				missed++
 			}
 		}
-		// 1 % and five standard deviations of the count.
+		// The bound is 1 % of the runs plus five standard deviations of the
+		// count.
 		if limit := 0.01*runs + 5*math.Sqrt(0.01*runs); float64(missed) > limit {
 			t.Errorf("%d points: interval missed the slope in %d of %d runs", n, missed, runs)
 		}

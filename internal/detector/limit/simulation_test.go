@@ -13,10 +13,10 @@ import (
 // minutes, as a share of the limit.
 type life func(rng *rand.Rand) func(minutes float64) float64
 
-// These processes never reach the limit, but each is sometimes close to it. The
-// number is how many of a thousand runs may have a warning. Some runs do: an
-// hour of a slow wave, or of steps that happen to be evenly spaced, looks like
-// an hour of a leak.
+// These processes never reach the limit, but each is sometimes close to it.
+// allowed is the number of runs, out of a thousand, that may cause a warning.
+// Such warnings cannot be avoided: an hour of a slow wave, or of steps that
+// happen to be evenly spaced, looks like an hour of a leak.
 var harmless = map[string]struct {
 	resource Resource
 	allowed  int

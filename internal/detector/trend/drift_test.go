@@ -85,7 +85,8 @@ func whitened(column []float64, alpha float64) []float64 {
 }
 
 // generalized fits the line for noise with a known covariance. A random walk
-// has no covariance; its steps are independent.
+// has no stationary covariance, so its steps, which are independent, are fitted
+// instead.
 func generalized(y []float64, alpha float64) Drift {
 	n := len(y)
 	df := float64(n - 2)
@@ -219,12 +220,12 @@ func TestRoyFuller(t *testing.T) {
 		// c2 = (72 - 3.8416*25) / (-1.96*8.04*25) = 0.0610214...
 		{-3, -3.0/24 + 3/(3-7*0.06102142), 24},
 		{-6, -6.0/24 + 3/(6-4*0.06102142), 24},
-		// The root of 3*100 is 17.3.
+		// The square root of 3*100 is 17.3.
 		{-12, -0.12 + 0.25, 100},
 		{-17, -0.17 + 3.0/17, 100},
 		{-18, 0, 100},
-		// The root of 3*24 is 8.49. The formula ends at -a in any case, before
-		// it reaches -8.49.
+		// The square root of 3*24 is 8.49. The formula ends at -a in any case,
+		// before it reaches -8.49.
 		{-8, -8.0/24 + 3/(8-2*0.06102142), 24},
 	}
 	for _, tt := range tests {

@@ -346,8 +346,8 @@ func TestShapesAreDistinguished(t *testing.T) {
 	}
 }
 
-// TestParametersCost checks that if two shapes fit equally well the BIC prefers
-// the simpler one, and that on noise alone a line seldom beats the constant.
+// TestParametersCost checks that the BIC prefers the simpler of two shapes that
+// fit equally well, and that on noise alone a line seldom beats the constant.
 func TestParametersCost(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 6))
 	const runs = 2000

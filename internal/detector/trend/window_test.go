@@ -103,9 +103,9 @@ func TestWindowAgainstSlices(t *testing.T) {
 	}
 }
 
-// TestColumnsComeTogether checks that a column that lacked a value no longer
-// stores its points separately once all its points have been measured together
-// with the other columns.
+// TestColumnsComeTogether checks that a column that lacked a value stores its
+// points separately only until all of them were measured together with the
+// other columns.
 func TestColumnsComeTogether(t *testing.T) {
 	w := NewWindow(60, 2)
 	for i := range 100 {

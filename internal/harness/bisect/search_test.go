@@ -263,8 +263,8 @@ func checkJudged(t *testing.T, result Culprit, plans, hashes []string) {
 }
 
 // A rename changes the key of a leak, but does not introduce the leak: commits
-// with the leak under its old key have no verdict. If a second leak of the
-// class is also in the bad commit, it is not the renamed leak.
+// with the leak under its old key have no verdict. If the bad commit also has a
+// leak of this class under the old key, the leak was not renamed.
 func TestSearchRenamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		plans []string
@@ -293,8 +293,8 @@ func TestSearchRenamed(t *testing.T) {
 	}
 }
 
-// If there are two branches, the search finds the commit on the branch that
-// introduced the leak.
+// If two branches were merged, the search finds the commit that introduced the
+// leak on one of them.
 func TestSearchMerged(t *testing.T) {
 	s := newSandbox(t, []string{"good", "good", "good", "good"})
 	s.git("config", "user.name", "a")
@@ -395,7 +395,8 @@ func (s *sandbox) write(name, content string) {
 	}
 }
 
-// hide removes a file from the newest commit and replaces it with another.
+// hide removes a file from version control in a new commit, and replaces it
+// with an untracked file of the user.
 func (s *sandbox) hide() {
 	s.t.Helper()
 	s.git("rm", "-q", "--cached", "locked")

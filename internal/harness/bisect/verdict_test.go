@@ -336,8 +336,8 @@ func TestVerdictPrefix(t *testing.T) {
 	}
 }
 
-// Dumps that were not taken at marks are judged by their counts, with a rule of
-// their own.
+// Dumps that were not taken at marks are judged by their counts, according to a
+// separate rule.
 func TestVerdictCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100 {

@@ -147,8 +147,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// For any counts, only a watched count that is known in both readings and has
-// increased counts as growth.
+// For any counts, growth is reported only for a watched count that is known in
+// both readings and has increased.
 func FuzzRose(f *testing.F) {
 	f.Add(int64(1), int64(2), int64(3), int64(0), uint8(0xff))
 	f.Fuzz(func(t *testing.T, a, b, c, d int64, known uint8) {

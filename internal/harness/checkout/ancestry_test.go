@@ -114,8 +114,8 @@ func TestAncestorsUnknown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The last commit is a descendant. Whatever history is missing before
-		// it, it is not an ancestor.
+		// The last commit is a descendant. A descendant is not an ancestor,
+		// however much of the history is missing.
 		want := map[string]int{commits[3]: 1, commits[4]: 0}
 		if fmt.Sprint(behind) != fmt.Sprint(want) || !slices.Equal(unknown, []string{commits[0], side, absent}) {
 			t.Errorf("%v, want %v; unknown %q", behind, want, unknown)

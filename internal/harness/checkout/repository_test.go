@@ -32,7 +32,7 @@ func newRepository(tb testing.TB) repository {
 	return r
 }
 
-// git runs git and returns its output without the last line break.
+// git runs git and returns its output without the trailing newline.
 func (r repository) git(args ...string) string {
 	r.Helper()
 	return r.gitWith("", args...)

@@ -115,8 +115,8 @@ func TestMistakesOfThePage(t *testing.T) {
 	generated(t, "mistakes", b.String())
 }
 
-// The page lists all keys that have no environment variable, and all names that
-// are allowed and not allowed for steps and placeholders.
+// Every variable name is in upper case and has the prefix. The page documents
+// the built-in steps, the placeholders, and what only the reader checks.
 func TestVariablesOfThePage(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {

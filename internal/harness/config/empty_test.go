@@ -7,9 +7,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// An empty string is not accepted for any key, not even from a variable. Only
-// arguments of a program, and entries of lists that may be empty, may be empty
-// strings.
+// A key that holds one value or a list of values does not accept an empty
+// string, not even from a variable. Arguments of a program may be empty
+// strings; they are not checked here.
 func TestNoKeyAcceptsEmptyText(t *testing.T) {
 	checked := 0
 	for _, l := range knownLeaves() {

@@ -51,7 +51,7 @@ func badFiles(t *testing.T) []string {
 }
 
 // typed parses the command line in the comment on the second line of a file, if
-// there is one. The command line consists of variables, and of flags that are
+// there is one. The command line sets variables and flags; the flags are
 // converted to choices.
 type typed struct {
 	line    string

@@ -169,7 +169,8 @@ func TestHostileTextsFromOutside(t *testing.T) {
 	}
 }
 
-// The text of an argument is executed, so it must be written completely.
+// The arguments of a command are executed, so they must be written exactly as
+// they are.
 func TestWrittenTextIsExact(t *testing.T) {
 	for _, text := range hostileTexts {
 		file := "version: 1\napp: { package: com.shop }\nworkload: { command: [x, " + inDoubleQuotes(escaped(text)) +
@@ -192,7 +193,9 @@ func TestWrittenTextIsExact(t *testing.T) {
 	}
 }
 
-// FuzzLayers sets arbitrary values in several layers at once.
+// FuzzLayers sets arbitrary values in several layers at once: the result must
+// be either a valid Config or a list of printable problems, and the time is
+// bounded.
 func FuzzLayers(f *testing.F) {
 	names := variableNames()
 	for i, text := range hostileTexts {

@@ -98,7 +98,7 @@ func plainValue(v any) any {
 	return v
 }
 
-// readerOnly lists the messages about mistakes that only the reader can reject,
+// readerOnly lists the messages about mistakes that only the reader can detect,
 // each with the reason why a schema cannot.
 var readerOnly = []struct {
 	message *regexp.Regexp
@@ -137,7 +137,7 @@ var readerOnly = []struct {
 	{regexp.MustCompile(`a star alone`), "the schema's pattern for names also allows an empty prefix"},
 }
 
-// reasonFor returns the reason why a schema cannot reject a problem, or "" if
+// reasonFor returns the reason why a schema cannot detect a problem, or "" if
 // it can.
 func reasonFor(p Problem) string {
 	for _, r := range readerOnly {
@@ -156,8 +156,8 @@ func reasonFor(p Problem) string {
 
 // agreement compares the reader and the schema on one file. The schema must
 // accept every file that the reader accepts. It must also reject every file
-// that the reader rejects, unless each problem in it has a reason why a schema
-// cannot reject it.
+// that the reader rejects, unless a schema cannot detect any of the problems in
+// it.
 func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv func(string) (string, bool),
 	choices ...Choice) string {
 	t.Helper()

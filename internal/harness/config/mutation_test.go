@@ -25,7 +25,7 @@ func mutations(good string, n int) []string {
 	return out
 }
 
-// kinds lists the kinds of mutations of line k.
+// kinds lists the kinds of mutations, each of which changes line k.
 var kinds = []func(rng *rand.Rand, lines []string, k int) []string{
 	func(_ *rand.Rand, l []string, k int) []string { // drop
 		if len(l) == 1 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The key duration accepts one duration or a range, in the same forms in the
+// The duration key accepts one duration or a range, in the same forms in the
 // file, in a variable and as a flag.
 func TestDurationRange(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: none\n"

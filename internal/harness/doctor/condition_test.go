@@ -116,8 +116,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// The true difference is within the bounds, whatever the clocks show, whenever
-// they are read and however long each direction takes.
+// The true difference between two clocks is within the bounds, whatever the
+// clocks show, whenever they are read and however long each direction takes.
 func TestWallClockBoundsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))

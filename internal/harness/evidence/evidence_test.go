@@ -53,8 +53,8 @@ func file(t testing.TB, dir, name string, content []byte) string {
 	return path
 }
 
-// FromDumps counts the objects of each leak in heap dumps that are in the order
-// of their loops, and returns the traces of the leaks.
+// FromDumps counts the objects of each leak in heap dumps, which are given in
+// the order of their loops, and returns the traces of the leaks.
 func TestFromDumps(t *testing.T) {
 	dir := t.TempDir()
 	var files []string

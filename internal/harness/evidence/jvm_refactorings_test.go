@@ -30,9 +30,9 @@ var gateCI = []string{
 	"a second anonymous class that holds more memory",
 }
 
-// gateSays lists the refactorings for which the gate, which compares three
-// loops, and a diff of two dumps have different results. Each entry is a status
-// and the simple name of a screen, in order.
+// gateSays lists the refactorings for which the result of the gate, which
+// compares three loops, differs from that of a diff of two dumps. Each entry is
+// a status and the simple name of a screen, in order.
 var gateSays = map[string][]string{
 	"a new screen joins a known list":                                 {"wider ListScreen"},
 	"the leaking class is renamed":                                    {"moved CatalogScreen"},

@@ -51,7 +51,8 @@ func TestWordsOfReasons(t *testing.T) {
 	}
 }
 
-// Adding a run returns a result.
+// Add returns whether the run is new, was already there, or is older than the
+// runs of a full baseline.
 func TestAdded(t *testing.T) {
 	b := filled(t, 10, 1)
 	for _, c := range []struct {

@@ -40,8 +40,8 @@ func encoded(t testing.TB, b *Baseline) []byte {
 	return raw
 }
 
-// A baseline leads to the same verdicts after it is written and read, and is
-// then written unchanged.
+// A baseline that is written and read back leads to the same verdicts, and
+// writing it again produces the same bytes.
 func TestBaselineRoundTrip(t *testing.T) {
 	b := filled(t, 4, 3)
 	b.Add(func() Observation { o := observed(7, leak("new", "N", kB, 1, 2, 3)); o.Failed = true; return o }(), Window)

@@ -36,7 +36,8 @@ func TestUpperTail(t *testing.T) {
 			t.Fatalf("P(X >= %d), n %d, p %d/%d: %g, want %g", k, n, num, den, got, want)
 		}
 	}
-	// Far tails keep their magnitude, where 1 minus the other terms would be 0.
+	// The probability of a far tail keeps its magnitude; computed as 1 minus
+	// the other terms, it would be 0.
 	if got, want := upperTail(39, 40, 0.125), exactTail(39, 40, 1, 8); math.Abs(got/want-1) > 1e-9 {
 		t.Errorf("%g, want %g", got, want)
 	}

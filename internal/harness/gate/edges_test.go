@@ -20,8 +20,8 @@ func ruled(t *testing.T, path, written string) func(*Input) {
 	return func(in *Input) { in.Rules = []Rule{rule} }
 }
 
-// A baseline that contains only the judged run counts as empty. There is no
-// warning about runs that cannot be compared.
+// A baseline that contains only the judged run counts as empty. The text says
+// so, and there is no warning about runs that cannot be compared.
 func TestComparedWithItself(t *testing.T) {
 	c := judge([]Observation{observed(9)}, observed(9))
 	if len(c.Warnings) != 0 || !strings.Contains(c.Text, "the baseline has only this run") || c.Base.Others != 1 {
@@ -219,8 +219,9 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-// A run that could not be judged does not refute a failed run. The reason why
-// it could not be judged is stated even if no rule fails because of it.
+// A run that could not be judged does not refute a failed run. If one of two
+// runs could not be judged, the reason is stated even if no rule fails because
+// of it.
 func TestConfirmUnjudged(t *testing.T) {
 	wish, list := leak("wish", "WishScreen", kB, 1, 2, 3), leak("list", "ListScreen", kB, 3, 6, 9)
 	few := judge(runs(3), observed(9, leak("wish", "WishScreen", kB, 1, 2)))

@@ -31,7 +31,8 @@ func leak(key, class string, each int64, counts ...int64) Place {
 	return p
 }
 
-// and adds a class to a place.
+// and returns a place with a second class, each object of which retains the
+// given number of bytes.
 func and(p Place, class string, each int64, counts ...int64) Place {
 	p.Classes = map[string][]int64{p.Class: p.Counts, class: counts}
 	total := slices.Clone(p.Counts)
@@ -112,7 +113,8 @@ func TestStatus(t *testing.T) {
 		observed(2, leak("k", "ListScreen", 100*kB, 5, 5, 5, 5)),
 	}
 	fixed := append(runs(4, list), observed(4), observed(5), observed(6))
-	// missing lacks the leak in the runs with the given numbers.
+	// missing returns n base runs; those with the given numbers do not contain
+	// the leak.
 	missing := func(n int, without ...int) (out []Observation) {
 		for i := range n {
 			if slices.Contains(without, i) {
@@ -320,7 +322,8 @@ func TestMovedLeak(t *testing.T) {
 }
 
 // In an app in use, different references may hold the same objects within one
-// run, which is not growth. In dumps of an idle app it is growth.
+// run, which is not growth. In dumps of an idle app, the same numbers mean
+// growth.
 func TestShifted(t *testing.T) {
 	in := func(n int, settled bool, a, b []int64) Observation {
 		o := observed(n, leak("a", "Draft", kB, a...), leak("b", "Draft", kB, b...))
@@ -657,8 +660,8 @@ func TestRulesOfProcesses(t *testing.T) {
 	}
 }
 
-// A leak that grows a little with each change is compared with a pinned
-// release.
+// A leak that grows a little with each change is detected by comparison with a
+// pinned release.
 func TestCreep(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	now := leak("k", "ListScreen", 100*kB, 6, 12, 18, 24)
@@ -738,7 +741,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// The reason for a violated rule about deaths names the counted reasons of
+// The reason for a violated rule about deaths names the counted reasons for
 // death if there are several, or if the only one differs from the subject of
 // the rule.
 func TestTextOfDeaths(t *testing.T) {

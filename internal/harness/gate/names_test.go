@@ -81,8 +81,8 @@ func TestObfuscatedBase(t *testing.T) {
 		len(c.Warnings) != 1 {
 		t.Errorf("%s: %+v, %q", c.Verdict, c.Leaks, c.Warnings)
 	}
-	// A pinned release is often obfuscated: different names do not mean that a
-	// leak has grown gradually.
+	// The different names of a pinned release, which is often obfuscated, do
+	// not mean that a leak has grown gradually.
 	c = judge(runs(3, list), observed(9, list),
 		func(in *Input) { in.Pinned, in.PinnedName = []Observation{strange}, "4.1" })
 	if c.Verdict != comparison.Pass || c.Leaks[0].Pinned != "" {

@@ -340,7 +340,8 @@ func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
 		return false
 	}
 	rate, intervals, n, l := rateOf(head, p)
-	// This is the rate without the interval that added most objects per loop
+	// This is the rate without the interval that added the most objects per
+	// loop.
 	at := head.Processes[0].Heap.Exposure
 	drop := 0
 	for i, r := range intervals {

@@ -46,7 +46,8 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-// A parsed rule holds for a number if and only if its operator does.
+// A parsed rule holds for a number if and only if the comparison that it states
+// is true.
 func FuzzParseRule(f *testing.F) {
 	for _, path := range RulePaths() {
 		f.Add(path, strings.Trim(example(path), `"`))

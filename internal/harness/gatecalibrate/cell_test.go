@@ -92,7 +92,7 @@ type trial struct {
 	shown  gate.Observation
 }
 
-// name returns what is needed to repeat the run.
+// name returns the settings that are needed to repeat the run.
 func (r *trial) name() string {
 	return fmt.Sprintf("%s, %s, %d dumps, seed %d", r.cell, builds[r.change], r.moments(r.long), r.seed)
 }

@@ -51,7 +51,7 @@ func TestDeaths(t *testing.T) {
 	})
 }
 
-// For a diagnosis without a dump, the reason is reported.
+// If a diagnosis has no heap dump, the reason is reported.
 func TestWhyDumpIsMissing(t *testing.T) {
 	for want, d := range map[string]record.Diagnosis{
 		"the device wrote no heap dump": {},

@@ -85,8 +85,8 @@ func TestSteadyTripsPass(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		process func(uint64) *simulated
-		// alarms and doubts are the maximum shares of leaks and of inconclusive
-		// trips.
+		// alarms and doubts are the maximum shares of trips that report a leak
+		// and of trips that are inconclusive.
 		alarms, doubts float64
 	}{
 		{"noise of 50 kB", with(noise{50, 0}, func(*simulated) {}), 0.001, 0.01},

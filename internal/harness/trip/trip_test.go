@@ -101,8 +101,8 @@ func TestFlatHeapStopsEarly(t *testing.T) {
 	}
 }
 
-// A cache that fills at a steadily decreasing rate is not a leak; it passes
-// only once that is certain.
+// A cache that fills at a steadily decreasing rate is not a leak; the trip
+// passes only once this is certain.
 func TestSlowingHeapGrowth(t *testing.T) {
 	for name, c := range map[string]struct {
 		items []int // after 2, 4, ... loops
@@ -148,7 +148,7 @@ func TestHeapDumpFails(t *testing.T) {
 		!strings.Contains(r.Text, "not debuggable") {
 		t.Errorf("%+v, %v", r, err)
 	}
-	// In this case the dump is corrupt.
+	// A measure whose dump is corrupt is inconclusive.
 	broken := &brokenDump{dumped: heap(func(int) int { return 9 })}
 	r, err = Run(t.Context(), broken, broken.loop, Options{})
 	if heap := measureOf(r, "heap"); err != nil || heap.Verdict != record.VerdictInconclusive ||
@@ -166,7 +166,8 @@ func (b *brokenDump) Dump(context.Context) (*Dump, error) {
 // failing is a process in which an operation fails after a number of calls.
 type failing struct {
 	*dumped
-	// calls counts all calls, and fail is called at call number at.
+	// calls counts all calls; fail runs at the start of the call whose number
+	// is at.
 	calls, at int
 	fail      func(*failing)
 

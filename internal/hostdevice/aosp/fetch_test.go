@@ -38,7 +38,7 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// TestHave checks that only a complete directory contains a daemon.
+// TestHave checks that only a complete directory is accepted.
 func TestHave(t *testing.T) {
 	dir := t.TempDir()
 	missing := func(what string) {
@@ -96,8 +96,8 @@ func TestWithoutApt(t *testing.T) {
 	}
 }
 
-// TestKeep checks that the second process does not change the first one's
-// directory.
+// TestKeep checks that keep returns an error if the final path is a directory
+// without the daemon.
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	part, place := filepath.Join(dir, "part"), filepath.Join(dir, "place")

@@ -19,7 +19,7 @@ var properties = []state.Property{
 	{Key: state.PackageProperty, Value: "com.example.leaky"},
 }
 
-// call runs a command of a device of which only the files exist.
+// call runs a command of a device that consists only of its files.
 func call(t *testing.T, name string, args ...string) (out, errs string, exit int) {
 	t.Helper()
 	dir := state.Dir(t.TempDir())

@@ -203,7 +203,8 @@ func firstDay() *Comparison {
 	return c
 }
 
-// noMatch returns a run whose workload differs from the runs of the baseline.
+// noMatch returns a run whose workload differs from that of every run in the
+// baseline.
 func noMatch() *Comparison {
 	c := firstDay()
 	c.Text = "none of 4 base runs can be compared with this run: different workload; 2 leaks grow in this run " +

@@ -246,7 +246,7 @@ func TestCost(t *testing.T) {
 		t.Error(got)
 	}
 	// The bytes of different leaks may overlap and are never summed: the
-	// sentence only contains the bytes of the largest leak.
+	// sentence contains only the bytes of the largest leak.
 	c := many(30, 30)
 	if got := c.cost(onTerminal); strings.Count(got, "at least 52.3 MB") != 1 {
 		t.Error(got)

@@ -44,7 +44,8 @@ var (
 	delimiterRow = regexp.MustCompile(`(?m)^\|(---\|)+$`)
 )
 
-// checkPage checks the properties that Markdown guarantees for a page.
+// checkPage checks the properties that the function Markdown guarantees for a
+// page.
 func checkPage(t *testing.T, page string, o MarkdownOptions) parsed {
 	t.Helper()
 	limit := max(o.Limit, minLimit)

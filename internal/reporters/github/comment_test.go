@@ -33,8 +33,8 @@ var (
 	}
 )
 
-// nth returns a function that makes the first requests with a method and a part
-// of the path fail, one after the other.
+// nth returns a function that injects the given faults, one after the other,
+// into the first requests with the given method and with part in their paths.
 func nth(method, part string, what ...trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
 		if r.Method != method || !strings.Contains(r.URL.Path, part) || len(what) == 0 {
@@ -46,8 +46,8 @@ func nth(method, part string, what ...trouble) func(int, *http.Request) trouble 
 	}
 }
 
-// always returns a function that makes all requests with a method and a part of
-// the path fail.
+// always returns a function that injects a fault into every request with the
+// given method and with part in its path.
 func always(method, part string, what trouble) func(int, *http.Request) trouble {
 	return func(_ int, r *http.Request) trouble {
 		if r.Method != method || !strings.Contains(r.URL.Path, part) {
@@ -482,7 +482,8 @@ func TestWritesOfSeveral(t *testing.T) {
 	})
 }
 
-// TestUpsertRandom runs random schedules of faults. A failure prints the seed.
+// TestUpsertRandom calls Upsert under random schedules of faults and checks its
+// guarantees; each kind of outcome must occur. A failure prints the seed.
 func TestUpsertRandom(t *testing.T) {
 	const schedules = 250
 	outcomes, total := map[string]int{}, 0

@@ -180,7 +180,7 @@ func (w *fakeGitHub) fill(n int) {
 	}
 }
 
-// insert adds a comment with the present time.
+// insert adds a comment with the current time.
 func (w *fakeGitHub) insert(user, body string) *post {
 	p := w.add(user, "Bot", body)
 	p.born, p.bodies[0].at = time.Now(), time.Now()
