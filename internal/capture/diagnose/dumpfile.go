@@ -42,7 +42,7 @@ const (
 // wholeDump returns nil if a heap dump is complete, judging by the headers of
 // its records: the last record must end at the end of the file, and a heap in
 // segments must be followed by HEAP_DUMP_END, which ART and HotSpot write last.
-// A heap in one record does not need this end record. The error is a
+// A heap stored in a single record needs no HEAP_DUMP_END. The error is a
 // truncatedDump, the error for a different format, or an error from r.
 func wholeDump(r io.ReaderAt, size int64) error {
 	w := headWindow{r: r, size: size}

@@ -34,8 +34,8 @@ const (
 	helpTimeout = 10 * time.Second
 	// settle is the device time between the GC signal and the dump. ART
 	// collects when it receives the signal (signal_catcher.cc, HandleSigUsr1);
-	// the remaining time is for the finalizers. The article (docs/article.md)
-	// waits half a minute, during which the app keeps leaking.
+	// the remaining time is for the finalizers. The procedure in
+	// docs/article.md waits half a minute, during which the app keeps leaking.
 	settle = 5 * time.Second
 	// pollEvery is the device time between two polls of a dump that is being
 	// written.
@@ -68,7 +68,7 @@ type heapDump struct {
 	// remote is the path of the file on the device.
 	remote string
 	help   dumpsys.AmHelp
-	// bound is an upper bound for the size of this process's Java heap, in
+	// bound is an upper bound on the size of this process's Java heap, in
 	// bytes; 0 if unknown.
 	bound int64
 	// free is the lowest free space seen on the device; unknown if it was never

@@ -53,7 +53,7 @@ func (h *heapDump) seeFree(df []byte) {
 	}
 }
 
-// bound returns an upper bound for the size of a process's Java heap, in bytes:
+// bound returns an upper bound on the size of a process's Java heap, in bytes:
 // the anonymous memory of the process. Kernels before 4.5 do not report the
 // anonymous memory; the whole resident memory is used instead.
 func bound(status []byte) int64 {
@@ -86,8 +86,8 @@ func (h *heapDump) checkHostSpace(size int64) error {
 	return nil
 }
 
-// full adds to an error that the device's disk was full, if that may be why a
-// dump is incomplete.
+// full returns err, wrapped in a message that the device's disk is full if too
+// little space was free for the whole dump.
 func (h *heapDump) full(err error) error {
 	if h.free.Known && h.free.N < max(h.bound, reserve) {
 		return fmt.Errorf("the device's disk is full: %s free on /data, and %w", text.Size(h.free.N), err)

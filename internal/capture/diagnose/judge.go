@@ -40,7 +40,7 @@ func (w Method) judge(p capture.Process, text []byte, exit int, errs []byte) err
 }
 
 // refuses reports whether the device's message is a permanent refusal and not a
-// failure.
+// temporary failure.
 func refuses(e dumpsys.DeviceError) bool {
 	switch e.Kind {
 	case dumpsys.Permission, dumpsys.NotDebuggable, dumpsys.UnknownPackage, dumpsys.RunAs, dumpsys.UnknownOption,
@@ -243,8 +243,8 @@ func wholeLogcat(text []byte) error {
 	return unreadable(text, errors.New("logcat contains neither a buffer header nor a log line"))
 }
 
-// wholeExitInfo requires the title (frameworks/base
-// AppExitInfoTracker.dumpHistoryProcessExitInfo).
+// wholeExitInfo requires the title that precedes the records of exit-info
+// (frameworks/base AppExitInfoTracker.dumpHistoryProcessExitInfo).
 func wholeExitInfo(text []byte) error {
 	if !bytes.Contains(text, []byte("PROCESS EXIT INFO")) {
 		return unreadable(text, errors.New("the output is not exit info"))

@@ -108,8 +108,8 @@ const (
 	// they ran.
 	someGone = 2
 	// anyExit is the highest exit status accepted from dumpsys, whose output
-	// itself shows whether it is complete. Higher values are exit statuses of
-	// signals.
+	// itself shows whether it is complete. A higher exit status means that a
+	// signal ended the command.
 	anyExit = 128
 
 	mebibyte = 1 << 20
@@ -148,8 +148,8 @@ func RecipeOf(name string) (Recipe, bool) {
 	return r, true
 }
 
-// recipes lists the steps of each recipe, light ones first: a step that takes
-// long, or stops the process, affects the steps after it.
+// recipes lists the steps of each recipe, light ones first: a step that takes a
+// long time, or stops the process, affects the steps after it.
 var recipes = map[string][]string{
 	"java":     {"meminfo", "heap", "logcat", "exit_info"},
 	"native":   {"status", "smaps", "showmap", "maps", "meminfo", "logcat", "exit_info"},
@@ -366,8 +366,8 @@ func CustomStep(name, command string, limit time.Duration) (Step, error) {
 		return Step{}, fmt.Errorf("define step %q: the limit %v is not between 0 and %v", name, limit, maxLimit)
 	}
 	return Step{
-		// The file name has a prefix, because some systems reserve words that
-		// cannot be file names.
+		// The file name has a prefix, because some systems reserve names such
+		// as con.
 		Name: name, File: "custom_" + name + ".txt", Proves: "what " + shell.Clip(command) + " prints",
 		Methods: []Method{{Command: command, Limit: limit, Max: maxText, script: true}},
 	}, nil
