@@ -167,7 +167,7 @@ func movedWarnings(list []LeakChange) []string {
 	added, gone, moved := count[statusNew], count[statusGone], count[statusMoved]
 	if max(added, gone)+moved > mostMoved && min(added, gone) > 0 {
 		return []string{
-			fmt.Sprintf("%d leaks are new and %d are gone: only the %d of each that retain most were checked for "+
+			fmt.Sprintf("%d leaks are new and %d are gone: only the %d of each that retain the most were checked for "+
 				"leaks that merely moved", added, gone, mostMoved),
 		}
 	}

@@ -105,7 +105,7 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 		"The verdict on the memory trend of each process; without a baseline, also on the leaks in its heap dumps.",
 		"`==` or `!=` and one of leak, pass, settled, inconclusive", `["!= leak"]`},
 	gate.RuleDeaths: {
-		"The number of deaths of each process, by cause. As many deaths as in the worst base run are excused.",
+		"The number of deaths of each process, by cause. Deaths are excused up to the number in the worst base run.",
 		"memory, crash, native_crash, anr, kill, exit or any, then a comparison with a number",
 		`["memory == 0", "crash == 0"]`},
 	gate.RuleSlope: {
@@ -113,7 +113,7 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 		"rate, lower95 or upper95, then a comparison with a number", `["lower95 < 20"]`},
 	gate.RulePerLoop: {
 		"The number of new, grown or moved leaks, or the objects or bytes that each loop adds to a leak.",
-		"new, grown, moved, objects or bytes, then a comparison with a number; bytes take B, KB or MB",
+		"new, grown, moved, objects or bytes, then a comparison with a number; a number of bytes ends in B, KB or MB",
 		`["new == 0", "grown == 0"]`},
 	gate.RuleHeavier: {"The number of leaks whose objects each retain more memory than in every base run.",
 		"a comparison with a number", `["== 0"]`},

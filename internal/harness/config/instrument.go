@@ -119,7 +119,7 @@ func instrumentKey(into **Instrument) key {
 		classes,
 		argumentsKey(&i.Arguments),
 		optional("delay_after_test", &i.DelayAfterTest, delayKind, "10s, or more on a device with a faster clock").
-			document("The pause after each test, in which the test is checked (delay_msec).", "15s"),
+			document("The pause after each test, during which the test is checked (delay_msec).", "15s"),
 	}
 	const instead = "write the runner, such as com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 	return key{
@@ -216,8 +216,8 @@ func windowsKey(into **Windows) key {
 				"of the test. Required.",
 				`BEGIN (?P<name>.+)`),
 		optional("end", &v.End, regexpKind, "").
-			document("Matches the line at which a test ends. The group `name` identifies the test, the group "+
-				"`outcome` contains the result. Required.", `END (?P<name>.+)`),
+			document("Matches the line at which a test ends. The group `name` identifies the test, and the "+
+				"group `outcome` contains the result. Required.", `END (?P<name>.+)`),
 	}
 	return key{name: "windows", beside: true, keys: keys, needed: []string{"begin", "end"},
 		about:  "Tests found in the output of a command, each of which is checked for leaks.",

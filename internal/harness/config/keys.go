@@ -157,8 +157,8 @@ func schema(c *Config) []key {
 			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).
 				document("The set of rules by which leaks are detected.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
-				document("end judges by the verdict at the end of the run; live fails a run in which a process ever "+
-					"reached LEAKING.", "live"),
+				document("With end, the verdict at the end of the run decides; with live, the run fails if a process "+
+					"reaches LEAKING at any time.", "live"),
 			optional("must_see", &c.Detect.MustSee, rateKind,
 				"a pass can miss leaks slower than the rate in its message").
 				document("The slowest leak that a pass must rule out: a process that could hide such a leak is "+
@@ -180,7 +180,7 @@ func schema(c *Config) []key {
 					"primitive arrays, and with them all strings.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
 				document("When a garbage collection is forced and the remaining objects are counted. auto does so at "+
-					"marks between two loops, at most every 10 s, but not in runs with a duration of 2 h or more "+
+					"marks between two loops, at most once every 10 s, but not in runs with a duration of 2 h or more "+
 					"unless they dump at_marks.", "at_marks"),
 			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
 				document("Which part of the device's log is kept: app keeps the lines of the app and those that "+
