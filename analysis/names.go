@@ -101,8 +101,8 @@ type UsedMapping struct {
 	// Unknown is the number of those that are not in the mapping.
 	Short   int `json:"short_names"`
 	Unknown int `json:"unknown_names"`
-	// Fields is the number of fields that the mapping names in the classes
-	// found; Missing is the number of those that are not in the dump.
+	// Fields is the number of fields that the mapping lists for the classes
+	// found; Missing is the number of these fields that the dump does not have.
 	Fields  int `json:"fields"`
 	Missing int `json:"missing_fields"`
 }

@@ -34,7 +34,7 @@ type (
 	LargestLocal    = android.LargestLocal
 )
 
-// The parts of a Growth.
+// The types of the parts of a Growth.
 type (
 	GrowingPlace = growth.Place
 	GrowthStep   = growth.PathEdge

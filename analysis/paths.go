@@ -68,8 +68,8 @@ type Branch struct {
 // dump.
 type AbsentError struct {
 	What string
-	// Like lists similar names in the dump; Warnings lists other possible
-	// reasons.
+	// Like lists similar names in the dump; Warnings lists other reasons why
+	// the name may be absent.
 	Like, Warnings []string
 }
 
@@ -186,8 +186,9 @@ func (d *dump) below(class string) (names []string) {
 // a given ID.
 func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id hprof.ID, o Options) (*Paths, error) {
 	// Leak traces follow Shark, which reads the tables and nodes of an app's
-	// own subclasses of collections. If merged paths did the same, they would
-	// be split by the contents of the collection.
+	// own subclasses of collections. If merged paths went through these tables
+	// and nodes too, the paths would be split by the contents of each
+	// collection.
 	o.inbound, o.subclasses = true, true
 	d, err := open(ctx, r, size, o)
 	if err != nil {

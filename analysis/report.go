@@ -22,12 +22,12 @@ type Report struct {
 	LeakedBytes   int64  `json:"leaked_bytes"`
 	LeakedIsBound bool   `json:"leaked_is_bound,omitempty"`
 	Suspects      []Leak `json:"suspects"`
-	// Unreachable lists the objects that leak by their own state but that
-	// nothing holds strongly: a garbage collection would have freed them. The
-	// class with the most objects comes first.
+	// Unreachable lists the objects whose own state shows that they should be
+	// gone, but that nothing holds strongly: a garbage collection would have
+	// freed them. The class with the most objects comes first.
 	Unreachable []Garbage `json:"unreachable"`
-	// Undecided lists the reasons why the dump cannot prove that nothing leaks;
-	// it is empty if the dump can prove it.
+	// Undecided lists the reasons why leaks cannot be ruled out in the dump; it
+	// is empty if they can.
 	Undecided []string `json:"undecided"`
 	// Loaders lists the classes that at least three class loaders have loaded,
 	// such as those of a plugin that is deployed again and again.
@@ -47,11 +47,12 @@ type Report struct {
 	Warnings []string     `json:"warnings"`
 }
 
-// unusedSlots counts slots in the arrays of ArrayLists and HashMaps.
-// Collections is the number of collections, Empty is the number of those that
-// are empty, and Sparse is the number of other collections that are at most a
-// quarter full. EmptyBytes and SparseBytes are the sizes of the unused slots of
-// these collections.
+// unusedSlots counts ArrayLists and HashMaps that are empty or at most a
+// quarter full, and the bytes of the unused slots in their arrays. Collections
+// is the number of collections, Empty is the number of those that are empty,
+// and Sparse is the number of other collections that are at most a quarter
+// full. EmptyBytes and SparseBytes are the sizes of the unused slots of these
+// collections.
 type unusedSlots struct {
 	Collections int64 `json:"collections"`
 	Empty       int64 `json:"empty"`
@@ -61,12 +62,13 @@ type unusedSlots struct {
 }
 
 // Leak is a cause together with all objects that leak because of it. In the
-// list of suspects, it is a place where memory accumulates.
+// list of suspects, a Leak describes a place where memory accumulates.
 type Leak struct {
 	// Key is stable from build to build; KeyText is the text from which Key is
 	// computed. Fingerprints are computed like those of Shark: one for each
-	// leak that Shark would report. Fingerprint is the first of them. A leak to
-	// which Shark has no strong path has no fingerprint.
+	// leak that Shark would report. Fingerprint is the first of these
+	// fingerprints. A leak to which Shark has no strong path has no
+	// fingerprint.
 	Fingerprint  string   `json:"fingerprint"`
 	Fingerprints []string `json:"fingerprints"`
 	Key          string   `json:"key"`
@@ -94,8 +96,9 @@ type Leak struct {
 	// unreachable if all Objects are released; it is a lower bound if
 	// RetainedIsBound is true. CreditedBytes is the size that Shark attributes
 	// to this leak; Shark attributes each object to only one leak. SharedBytes
-	// is the size of the objects that this leak also holds, but that are freed
-	// only if SharedWith other leaks are fixed as well.
+	// is the size of the objects that this leak shares with other leaks and
+	// that are freed only if all of these leaks are fixed; SharedWith is the
+	// number of the other leaks.
 	RetainedBytes   int64 `json:"retained_bytes"`
 	RetainedNative  int64 `json:"retained_native_bytes"`
 	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
