@@ -233,11 +233,10 @@ type Accumulation struct {
 	// Cache is the class of the cache that contains the objects and limits
 	// their number.
 	Cache string `json:"cache,omitempty"`
-	// Sharers are the static fields and GC roots that hold the objects
-	// together: each sharer alone keeps the objects alive. The static fields
-	// come first, in the form CLASS.FIELD; the GC roots have the form KIND
-	// CLASS. The trace leads to what the first field references, or to the
-	// first GC root.
+	// Sharers are the static fields and GC roots that all hold the objects:
+	// each of them alone keeps the objects alive. The static fields come first,
+	// in the form CLASS.FIELD; the GC roots have the form KIND CLASS. The trace
+	// leads to what the first field references, or to the first GC root.
 	Sharers []string `json:"sharers,omitempty"`
 }
 

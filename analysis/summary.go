@@ -56,8 +56,9 @@ const (
 	treeLevels = 64
 )
 
-// Summarize reads a dump of size bytes for a comparison. It releases the graph
-// before it returns. The errors are those of Analyze.
+// Summarize reads a dump of size bytes and returns the data that a comparison
+// needs. It releases the graph before it returns. The errors are those of
+// Analyze.
 func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summary, error) {
 	o.inbound = true
 	d, err := open(ctx, r, size, o)

@@ -8,8 +8,8 @@ import (
 )
 
 // suspect returns the report entry for a place where memory accumulates. Its
-// trace leads to the place. If GC roots hold the objects, the trace is that of
-// one object, as an example.
+// trace leads to the object that holds the accumulation. If GC roots hold the
+// objects, the trace is that of one object, as an example.
 func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		x = t.example(a)
@@ -37,8 +37,9 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	text := x.KeyText() + "accumulates " + trace.StableClass(a.Class) + "\n"
 	if a.Root != 0 {
 		r.Accumulates.Root = a.Root.String()
-		// The key text is a single line. The key therefore differs from that of
-		// an accumulation in a single object of the same class that a GC root
+		// An accumulation that GC roots hold has no path, so the text of its
+		// key is a single line. The key therefore differs from that of an
+		// accumulation in a single object of the same class that a GC root
 		// holds.
 		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
 	}

@@ -35,8 +35,8 @@ type Options struct {
 	// NoStart prevents the client from starting a server. If a server
 	// disappears, the client still waits a few seconds for it to return.
 	NoStart bool
-	// NoConnect prevents the client from requesting that the server connect to
-	// a network device that it does not list.
+	// NoConnect prevents the client from asking the server to connect to
+	// network devices that the server does not list.
 	NoConnect bool
 	// ADBPath is the adb program that starts a server. If it is empty, adb is
 	// searched for in PATH, then in platform-tools of ANDROID_HOME or
@@ -100,7 +100,7 @@ func orDefault[T ~int64](v, def T) T {
 // a path.
 func (c *Client) Addr() string { return c.at.addr }
 
-// serverTimeout is how long the server may send nothing. A server responds
+// serverTimeout is how long the server may remain silent. A server responds
 // immediately from memory; a longer silence means that it hangs or is not an
 // adb server.
 const serverTimeout = 10 * time.Second

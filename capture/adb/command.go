@@ -186,8 +186,8 @@ func (c *command) packetReader() func() (int, error) {
 		defer chunks.Put(buf)
 		if p == nil {
 			p = &packets{r: c.conn.r}
-			// Close standard input, because the command may read it until its
-			// end. An error here is also returned by the next read, which may
+			// Close standard input: a command that reads all of it would never
+			// exit. An error here is also returned by the next read, which may
 			// still find a complete response.
 			_, _ = c.conn.net.Write([]byte{idCloseStdin, 0, 0, 0, 0})
 		}
@@ -256,9 +256,9 @@ func (c *command) enclosedReader() func() (int, error) {
 	}
 }
 
-// cut handles a stream that ended before its last line. After a timeout the
-// stream may continue. After any other error, the bytes held back so far are
-// written as output.
+// cut handles a stream that ended before its last line, and returns the error
+// for it. After a timeout the stream may continue. After any other error, the
+// bytes held back so far are written as output.
 func (c *command) cut(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {
 		return c.failed(err)

@@ -71,7 +71,7 @@ func (k *conn) expect(wait time.Duration) error {
 	return nil
 }
 
-// fail translates an error of the connection into an error for the user.
+// fail translates a connection error into an error for the user.
 func (k *conn) fail(err error) error { return k.phase.failure(k.ctx, k.wait, err) }
 
 func (k *conn) malformed(what string, got []byte) error {

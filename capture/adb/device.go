@@ -132,10 +132,11 @@ func (d *Device) blindService() string {
 // Otherwise exit is -1, and the command and its children were also killed on
 // the device, if the device could be reached (see the package comment).
 //
-// A device without the feature shell_v2 (before Android 7) mixes stderr into
-// stdout, in the order of printing. Line endings that the terminal of such a
-// device has changed are restored. If a writer is nil, its output is dropped.
-// If a writer blocks, the call does not return when ctx is done.
+// A device without the shell_v2 feature (before Android 7) mixes stderr into
+// stdout, in the order in which the command writes. Line endings that the
+// terminal of such a device has changed are restored. If a writer is nil, its
+// output is dropped. If a writer blocks, the call does not return when ctx is
+// done.
 func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error) {
 	v2, err := d.has(ctx, "shell_v2")
 	if err != nil {

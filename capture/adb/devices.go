@@ -24,8 +24,8 @@ type DeviceInfo struct {
 	USB string
 }
 
-// unusable returns an error that says why a device that is not in the state
-// device cannot be used.
+// unusable returns an error that says why a device in any state but "device"
+// cannot be used.
 func (d DeviceInfo) unusable() error {
 	name := d.name()
 	switch state := d.State; {

@@ -3,10 +3,10 @@
 // their exit status, and transfers files. It needs a running adb server; if
 // none listens on this machine, it runs `adb start-server`.
 //
-// It avoids what makes the adb program unsuitable for measuring: a connection
-// that ends before the exit status is always an error, no process is started
-// per command, a running server of another version is never replaced, and every
-// stream from a device has a byte limit.
+// Unlike the adb program, it is suitable for measuring: a connection that ends
+// before the exit status is always an error, no process is started per command,
+// a running server of another version is never replaced, and every stream from
+// a device has a byte limit.
 //
 // # Servers and devices that disappear
 //
@@ -23,12 +23,12 @@
 // A new server does not list network devices: earlier `adb connect` calls are
 // lost. So a device whose serial is HOST:PORT, and which the server does not
 // list, is connected when it is needed, at most every 5 s. Options.NoConnect
-// turns these connections off. They are the default, because the serial was
-// chosen by the caller or from a list, and because an overnight run must
-// survive a restart. A device that was disconnected by hand is therefore
-// reconnected as long as it is used. Three kinds of devices are not connected
-// by the client: those that the server lists in whatever state, since the
-// server itself reconnects offline ones; those with mDNS names, which the
+// turns these connections off. These connections are made by default, because
+// the serial was chosen by the caller or from a list, and because an overnight
+// run must survive a restart. A device that was disconnected by hand is
+// therefore reconnected as long as it is used. Three kinds of devices are not
+// connected by the client: those that the server lists in whatever state, since
+// the server itself reconnects offline ones; those with mDNS names, which the
 // server discovers; and USB devices whose serial, which the vendor chooses
 // freely, only looks like an address.
 //
@@ -49,10 +49,10 @@
 // so the group is the command with all its children. The first connection stays
 // open until then. Before the kill, the client checks whether the exit status
 // or the end of the stream has already arrived. While the first connection is
-// open, adbd has not reaped a shell v2 command, and has reaped any other
-// command only just now. The process id therefore cannot have been reused.
-// Processes that have left the group (setsid) or changed their user (run-as,
-// su) cannot be killed.
+// open, adbd has not yet reaped a command of shell v2, and can have reaped a
+// command of another service only moments ago. The process id therefore cannot
+// have been reused. Processes that have left the group (setsid) or changed
+// their user (run-as, su) cannot be killed.
 //
 // The prefix does not start a process. But some shells execute a lone simple
 // command without a fork, and fork if it follows a prefix: a command that runs

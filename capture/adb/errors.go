@@ -169,7 +169,7 @@ func offline(name string) error {
 		name)
 }
 
-// failure translates an error of the connection into an error for the user.
+// failure translates a connection error into an error for the user.
 func (p phase) failure(ctx context.Context, wait time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)

@@ -65,5 +65,5 @@ func (p *packets) next(buf []byte) (id byte, n int, err error) {
 	return id, 0, err
 }
 
-// length returns the claimed length of the packet that next has started.
+// length returns the claimed length of the packet that is being read.
 func (p *packets) length() uint32 { return binary.LittleEndian.Uint32(p.head[1:]) }
