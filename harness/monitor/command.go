@@ -130,8 +130,8 @@ func runGroup(cmd *exec.Cmd, force <-chan struct{}) error {
 	return err
 }
 
-// runVariable is the beginning of the environment entry that contains the path
-// of the run directory.
+// runVariable is the prefix of the environment entry that contains the path of
+// the run directory.
 const runVariable = "LEAKGATE_RUN="
 
 // runPath returns the absolute path of the run directory.

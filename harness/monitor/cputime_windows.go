@@ -6,7 +6,8 @@ import (
 )
 
 // cpuTime returns the CPU time used by this process so far, user and kernel.
-// Windows reports both as durations in units of 100 ns, not as dates.
+// Windows reports user and kernel time as durations in units of 100 ns, not as
+// dates.
 func cpuTime() time.Duration {
 	self, err := syscall.GetCurrentProcess()
 	if err != nil {

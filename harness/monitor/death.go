@@ -29,9 +29,8 @@ const (
 	deathTimeout = 20 * time.Second
 	// exitInfoAPI is the first API level that keeps exit info (Android 11).
 	exitInfoAPI = 30
-	// deathSlack is the tolerance for the time of an exit record: the record
-	// may be this much earlier than the last time the process was seen, or
-	// later than the first time it was missing.
+	// deathSlack is the time by which an exit record may precede the last
+	// reading of its process.
 	deathSlack = time.Minute
 	// maxPast bounds the number of ended lives for which log lines are kept.
 	maxPast = 100
@@ -65,7 +64,7 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 	if exit == nil && (e.rebooted || restartedSince(answers["up"], e.up, since)) {
 		return rebooted, nil
 	}
-	// without a log the description is empty
+	// an unreadable log counts as empty
 	log, _ := dumpsys.ScanLogcat(bytes.NewReader(answers["log"]), int64(p.PID), p.Name)
 	d := reasonOf(exit, log)
 	if d.Reason == "unknown" && exit == nil {
@@ -76,9 +75,9 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 	return d, nil
 }
 
-// reasonOfName returns the reason of the latest death of a process with the
-// same name and another pid, since the process was last seen. A process that
-// ends every few seconds may have died several times.
+// reasonOfName returns the reason for the latest death of any process with the
+// same name after the process was last seen. A process that ends every few
+// seconds may have died several times.
 func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, since time.Duration) (record.Death,
 	bool) {
 	if now.IsZero() {
@@ -134,8 +133,8 @@ func logSince(log []byte, from time.Time) []byte {
 // rebooted is the death recorded for every process of a device that reboots.
 var rebooted = record.Death{Reason: "reboot", Text: "device rebooted"}
 
-// restartSlack is the minimum time between the boot of a device and the first
-// sight of one of its processes: no app starts earlier.
+// restartSlack is the minimum time after boot at which a watched process can be
+// seen: no app starts earlier.
 const restartSlack = 5 * time.Second
 
 // restartedSince reports whether the device has rebooted within a period that
@@ -233,8 +232,8 @@ func cached(exit *dumpsys.Exit, log dumpsys.Logcat) bool {
 	return log.KillAdj.Known && log.KillAdj.N >= cachedAdj
 }
 
-// wordOf returns the event word for the reason in an exit record; byLog is the
-// reason found in the log.
+// wordOf returns the reason to record for an exit record; byLog is the reason
+// found in the log.
 func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 	word, known := exitWords[string(exit.ReasonName)]
 	switch {

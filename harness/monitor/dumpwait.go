@@ -79,10 +79,10 @@ func (a *dumpWait) finishOne() {
 	}
 }
 
-// takeMark records a mark that another process sent. The mark is set on the
-// time axis of every device. If answer is not nil, it is called when every
-// process has been dumped, or immediately if the run does not dump heaps at
-// marks.
+// takeMark records a mark sent by another process or by a caller of LiveRun.
+// The mark is set on the time axis of every device. If answer is not nil, it is
+// called when every process has been dumped, or immediately if the run does not
+// dump heaps at marks.
 func (m *run) takeMark(text string, answer func(markDumps) error) {
 	if text == "" {
 		m.workloads.mark("", text)
