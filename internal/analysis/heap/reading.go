@@ -81,20 +81,21 @@ type reader struct {
 	slots   []slot
 	counts  []uint32
 	heaps   []run
-	// weight is the memory used for objects found but not yet reported to the
-	// loader, measured in objects.
+	// weight is the memory used for roots and objects that have not been
+	// reported to the loader yet, as a multiple of the memory that an object
+	// uses.
 	weight int64
 }
 
 const (
-	// fullBatch bounds the objects of a batch, because a single segment may
-	// contain all objects.
+	// fullBatch is the maximum number of objects in a batch; without it, a
+	// batch could hold all objects, because the dump may have only one segment.
 	fullBatch = 1 << 19
 	// shortPatience is the number of records between two checks of the context
 	// and of the memory limit.
 	shortPatience = 1 << 16
-	// rootWeight and classWeight are the memory used for a root and for a
-	// class, measured in objects.
+	// rootWeight and classWeight are the memory that a root and a class use, as
+	// multiples of the memory that an object uses.
 	rootWeight  = 6
 	classWeight = 40
 )
@@ -233,12 +234,13 @@ type loader struct {
 	parts nativeParts
 	// impliedList holds the roots that the size model adds.
 	impliedList []hprof.Root
-	// order is the result of the search.
+	// order is the result of the depth-first search.
 	order order
 }
 
 // pool runs work on each chunk, on all cores. newWorker returns the function
-// for one goroutine. The first error, or the end of ctx, stops the work.
+// for one goroutine. The first error, or the cancellation of ctx, stops the
+// work.
 func (l *loader) pool(ctx context.Context, newWorker func() func(i int, chunk []hprof.Segment) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -554,8 +556,9 @@ func (l *loader) nameHeaps() {
 	}
 }
 
-// heapNumber returns the index of a heap in Heaps. It adds a new heap under its
-// name in the dump.
+// heapNumber returns the index of a heap in Heaps. A heap that is missing from
+// Heaps is added, with its name in the dump; if there are already 256 heaps,
+// the result is 0.
 func (l *loader) heapNumber(r run) uint8 {
 	if r.heap == 0 {
 		return 0

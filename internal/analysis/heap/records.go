@@ -27,7 +27,8 @@ type Record struct {
 	slot  slot
 }
 
-// stretch is a chunk of the file with the IDs of its objects.
+// stretch is a chunk of the file with the lowest and the highest ID of its
+// objects.
 type stretch struct {
 	segments    []hprof.Segment
 	least, most uint64
@@ -121,9 +122,9 @@ func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents boo
 }
 
 // Ref returns the object that the field with the given name references. If
-// several fields have this name, the one declared nearest to the object's class
-// counts. Ref returns false for null, for objects that are not in the dump, and
-// if there is no such field.
+// several fields have this name, the one of the most derived class is used. Ref
+// returns false for null, for objects that are not in the dump, and if there is
+// no such field.
 func (r *Record) Ref(field string) (Object, bool) {
 	b, t, ok := r.bytes(field)
 	if !ok || t != hprof.Object {
@@ -261,8 +262,8 @@ func (g *Graph) StaticInt(class, field string) (int64, bool) {
 	return 0, false
 }
 
-// static searches all classes with the given name, because if a class was
-// loaded twice, the static fields of the unused copy may have no values.
+// static searches all classes with the given name: if a class was loaded twice,
+// the static fields of the unused copy may have no values.
 func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 	for _, s := range g.named(class) {
 		dump := g.registry.list[s].dump
@@ -296,7 +297,7 @@ func (g *Graph) HasClass(name string) bool { return len(g.named(name)) > 0 }
 // or not, in the order of their IDs.
 func (g *Graph) InstancesOf(class string) []Object { return g.instances(g.family(class)) }
 
-// Exactly returns the objects of a class, without those of its subclasses.
+// Exactly returns the objects of a class, excluding those of its subclasses.
 func (g *Graph) Exactly(class string) []Object {
 	in := make([]bool, len(g.registry.list))
 	for s := range g.registry.list {

@@ -15,7 +15,8 @@ type removal struct {
 	*Graph
 	// cut holds the numbers of the removed objects, in the order of the search.
 	cut []uint32
-	// below holds the subtrees of the search below the removed objects.
+	// below holds the subtrees of the depth-first search that begin with a
+	// removed object.
 	below []subtree
 	// gone holds the numbers of the objects that are not known to stay
 	// reachable; fixed holds the numbers in cut, which are always gone.
@@ -98,8 +99,8 @@ func (r *removal) run(ctx context.Context) error {
 }
 
 // sweep makes one pass, in ascending or descending order, over the objects that
-// are not known to stay reachable. It reports whether it found that any of them
-// does.
+// are not known to stay reachable. It reports whether it found any object that
+// stays reachable.
 func (r *removal) sweep(down bool) (changed bool) {
 	visit := func(d uint32) {
 		if !r.fixed.has(d) && r.stays(d) {
@@ -169,7 +170,7 @@ func (r *removal) follow(ctx context.Context) error {
 	return nil
 }
 
-// forward holds the references between the numbers starting at first.
+// forward holds references by source; first is the lowest number of a source.
 type forward struct {
 	first          uint32
 	starts, target []uint32
@@ -185,8 +186,8 @@ func (f *forward) drop(a *arena) {
 	drop(a, &f.target)
 }
 
-// outgoing returns the references between numbers that are not known to stay
-// reachable, by source; it reverses the inbound references.
+// outgoing returns, by source, the references between objects that are not
+// known to stay reachable; it reverses the inbound references.
 func (r *removal) outgoing() (f *forward, err error) {
 	f = &forward{first: r.below[0].first}
 	last := r.below[len(r.below)-1].end - 1
@@ -211,7 +212,7 @@ func (r *removal) outgoing() (f *forward, err error) {
 	return f, nil
 }
 
-// pairs calls f with each reference between numbers that are not known to stay
+// pairs calls f with each reference between objects that are not known to stay
 // reachable.
 func (r *removal) pairs(f func(from, to uint32)) {
 	for _, s := range r.below {
@@ -228,7 +229,7 @@ func (r *removal) pairs(f func(from, to uint32)) {
 	}
 }
 
-// eachGone calls f with the vertex of each number that becomes unreachable.
+// eachGone calls f with the vertex of each object that becomes unreachable.
 func (r *removal) eachGone(f func(v uint32)) {
 	for _, s := range r.below {
 		r.gone.each(s.first, s.end, func(d uint32) { f(r.inbound.place[d]) })

@@ -14,8 +14,8 @@ type rootAccumulation struct {
 	row   uint32
 	count int64
 	size  Size
-	// largest is the largest retained size of one of the objects; first is the
-	// lowest number of these objects.
+	// largest is the largest retained size of any of the objects; first is the
+	// lowest number of an object of that size.
 	largest      int64
 	first        uint32
 	held         groups
@@ -37,7 +37,8 @@ type member struct{ vertex, candidate uint32 }
 
 // accumulateRoots finds the accumulations of objects that GC roots of some
 // kinds hold. It counts their contents except for leaves, which may belong to
-// the vertices that it marks. The accumulations found before must be in order.
+// the vertices that it marks. The accumulations found before must be sorted by
+// vertex.
 func (a *accumulator) accumulateRoots(kinds []hprof.SubTag, marked bitset) {
 	holdings := a.single(a.holdings(kinds))
 	candidates := rootAccumulations{places: map[uint64]int{}}
@@ -107,8 +108,8 @@ type thread struct{ serial, vertex uint32 }
 
 func bySerial(t thread, serial uint32) int { return cmp.Compare(t.serial, serial) }
 
-// threads returns the threads, ordered by serial number. If several objects
-// have the same number, the first object counts.
+// threads returns the threads, ordered by serial number. If several threads
+// have the same serial number, it returns only the first.
 func (a *accumulator) threads() (list []thread) {
 	for _, r := range a.g.roots {
 		if r.Kind == hprof.SubRootThreadObject {
@@ -122,8 +123,8 @@ func (a *accumulator) threads() (list []thread) {
 }
 
 // single keeps one holding per object, the one with the lowest rank. Holdings
-// are grouped by owner, with the owner's own holding first. A local variable of
-// several threads belongs to none of them. An object that contains an
+// are grouped by owner, with the owner's own holding first. An object that is a
+// local variable of several threads is skipped. An object that contains an
 // accumulation is skipped, because that accumulation is already reported.
 func (a *accumulator) single(list []holding) []holding {
 	slices.SortFunc(list, byObject)
@@ -145,7 +146,7 @@ func (a *accumulator) single(list []holding) []holding {
 	return kept
 }
 
-// byObject orders by object and rank.
+// byObject orders holdings by object, rank and owner.
 func byObject(x, y holding) int {
 	if x.vertex != y.vertex {
 		return cmp.Compare(x.vertex, y.vertex)
@@ -174,8 +175,8 @@ func (a *accumulator) hasAccumulation(v uint32) bool {
 }
 
 // eachOwner calls f with the holdings of each object that may be in an
-// accumulation, the object's own holding first. It skips local variables whose
-// thread is not such an object.
+// accumulation, the object's own holding first. It skips local variables of
+// threads that are not in the list.
 func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 	for len(list) > 0 {
 		n := 1
@@ -190,7 +191,7 @@ func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
 }
 
 // together returns the size that an owner and its local variables retain
-// together. None of them is below another, as each is a GC root.
+// together. None of them dominates another, because each is a GC root.
 func (a *accumulator) together(own []holding) (sum Size) {
 	for _, h := range own {
 		sum.add(a.weigh(h.vertex))

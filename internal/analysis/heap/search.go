@@ -171,7 +171,7 @@ func (j *joins) each(f func(from, to uint32)) {
 	}
 }
 
-// end returns the end of the sources of a vertex.
+// end returns the position after the last source of a vertex.
 func (j *joins) end(v uint32) uint32 {
 	if int(v)+1 < len(j.starts) {
 		return j.starts[v+1]

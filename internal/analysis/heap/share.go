@@ -56,8 +56,8 @@ func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *VisitBudget) ([]
 // sharing describes the objects that several sets hold together.
 type sharing struct {
 	*removal
-	// lead holds, for each number that no single set holds alone, the sets that
-	// lead to it, as bits.
+	// lead holds, as bits, the sets that lead to each object that no single set
+	// holds alone.
 	lead map[uint32]uint64
 	size map[uint32]Size
 }

@@ -31,11 +31,11 @@ const sampled = 32
 
 // SharedAccumulations finds the classes of which at least Fewest objects
 // together retain at least Least bytes, while no single object retains more
-// than half of that. The immediate dominator of these objects must be a class
-// or must also dominate classes, unless only the GC roots together dominate the
-// objects. GC roots and classes are not counted. The accumulation with the
-// largest retained size comes first. FillSharedAccumulations fills in the
-// contents of the objects. The error is ctx's.
+// than half of the total. The immediate dominator of these objects must be a
+// class or must also dominate classes, unless only the GC roots together
+// dominate the objects. GC roots and classes are not counted. The accumulation
+// with the largest retained size comes first. FillSharedAccumulations fills in
+// the contents of the objects. The error is ctx's.
 func (g *Graph) SharedAccumulations(ctx context.Context, o AccumulationOptions) ([]SharedAccumulation, error) {
 	a := newAccumulator(g, o)
 	var candidates []SharedAccumulation
@@ -168,7 +168,7 @@ func (a *accumulator) sample(v uint32, candidates map[uint32]*SharedAccumulation
 	})
 }
 
-// end returns the end of the vertices that a vertex dominates; vertex 0
+// end returns the vertex after the last one that a vertex dominates; vertex 0
 // dominates all vertices.
 func (a *accumulator) end(v uint32) uint32 {
 	if v == 0 {

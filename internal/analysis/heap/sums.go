@@ -25,8 +25,8 @@ type Row struct {
 	// Classes is the number of classes with this name; several class loaders
 	// may each load one.
 	Classes int
-	// Instances and Shallow count all objects in the dump; Reachable and
-	// Retained count those that are strongly or softly reachable.
+	// Instances and Shallow cover all objects in the dump; Reachable and
+	// Retained cover only those that are strongly or softly reachable.
 	Instances, Reachable int64
 	Shallow              Size
 	// Retained is the size of the union of the dominator subtrees of all

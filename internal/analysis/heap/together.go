@@ -12,9 +12,10 @@ type SetCost struct {
 	// In is Size.Java split by heap, in the order of Graph.Heaps; nil if there
 	// is only one heap.
 	In []int64
-	// AtLeast is true if the search would have taken too long. Size is then the
-	// size of the union of the objects' dominator subtrees, which excludes the
-	// objects that only several of them hold together.
+	// AtLeast is true if Size is only a lower bound, because the search would
+	// have taken too long or the graph has no inbound references. Size is then
+	// the size of the union of the objects' dominator subtrees, which excludes
+	// the objects that only several of them hold together.
 	AtLeast bool
 }
 
@@ -66,8 +67,9 @@ func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *VisitBudget) ([]S
 // nothing, and has no number.
 func (g *Graph) numbersOf(sets [][]Object) ([][]uint32, error) {
 	numbers := make([][]uint32, len(sets))
-	// first holds one set for each vertex, from 1; more holds the other sets
-	// that contain the vertex.
+	// first holds, for each vertex, the number of one set that contains it,
+	// counted from 1, or 0 if there is none; more holds the other sets that
+	// contain the vertex.
 	first, err := array[uint32](&g.arena, int64(len(g.inbound.place)))
 	if err != nil {
 		return nil, err
@@ -150,7 +152,8 @@ func (g *Graph) addVertex(c *SetCost, v uint32) {
 	}
 }
 
-// addLeaves adds the objects without a vertex whose holder is not removed.
+// addLeaves adds those of the objects that have no vertex of their own, unless
+// the object that references them is removed.
 func (g *Graph) addLeaves(c *SetCost, objects []Object, gone func(v uint32) bool) {
 	var leaves []Object
 	for _, o := range objects {

@@ -43,7 +43,7 @@ func (w *weaker) set(a *arena, n int64, r Reachability, object uint32) (err erro
 }
 
 // weaken finds the objects that are reachable only through weaker references,
-// from the strongest strength to the weakest, like AOSP's ahat
+// in order of decreasing strength, like AOSP's ahat
 // (AhatInstance.computeReachability).
 func (l *loader) weaken(ctx context.Context) error {
 	for _, r := range []Reachability{Finalizer, Weak, Phantom} {
@@ -125,7 +125,7 @@ func (l *loader) each(object uint32, f func(uint32) error) error {
 	}
 }
 
-// strong marks the objects that the GC roots reach without passing soft
+// strong marks the objects that the GC roots reach without following soft
 // references. It runs concurrently with the search, on another core.
 type strong struct {
 	*loader
@@ -157,7 +157,7 @@ func (l *loader) newStrong() (s *strong, err error) {
 	return s, err
 }
 
-// walk marks the objects that the GC roots reach without passing soft
+// walk marks the objects that the GC roots reach without following soft
 // references.
 func (s *strong) walk(ctx context.Context) error {
 	bytes, inner, n, steps := s.links.bytes, s.links.inner.bits, 0, 0

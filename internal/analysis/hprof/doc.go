@@ -2,9 +2,9 @@
 // 1.0.2 and 1.0.3, as written by HotSpot, the JVM's old hprof agent, Dalvik,
 // ART and hprof-conv.
 //
-// Reading has two steps. Open reads the heads of a file's records and skips the
-// heap itself: it returns the names, the loaded classes, the stack traces and
-// the positions of the heap's segments. A Scanner then reads segments one
+// Reading has two steps. Open reads the headers of a file's records and skips
+// the heap itself: it returns the names, the loaded classes, the stack traces
+// and the positions of the heap's segments. A Scanner then reads segments one
 // record at a time through a small buffer. Scanners of different segments are
 // independent, so one can run on each core. The whole file is never in memory
 // at once.

@@ -38,8 +38,8 @@ type File struct {
 // Snapshot is one heap of the file.
 type Snapshot struct {
 	Segments []Segment
-	// Ended reports whether the heap has a HEAP_DUMP_END. Old formats do not
-	// define HEAP_DUMP_END.
+	// Ended reports whether the heap ends with a HEAP_DUMP_END record. Old
+	// formats do not define HEAP_DUMP_END.
 	Ended bool
 }
 
@@ -144,7 +144,7 @@ type walk struct {
 	window
 	// memory is the maximum number of bytes to keep; 0 means no limit.
 	memory int64
-	// closed is true if the last snapshot has a HEAP_DUMP_END.
+	// closed is true if the last snapshot ends with a HEAP_DUMP_END record.
 	closed bool
 
 	classes  blocks[LoadedClass]

@@ -45,7 +45,7 @@ type Scanner struct {
 	HeapName ID
 	// Body holds an instance's fields, or array elements starting with First;
 	// it is nil if the object has no contents. It is valid until the next call
-	// of Next.
+	// to Next.
 	Body  []byte
 	First uint32
 	// Piece is true if Body continues the array of the previous record.

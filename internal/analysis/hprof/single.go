@@ -24,7 +24,7 @@ type Single struct {
 	buf []byte
 }
 
-// usual is the number of bytes of the first read: most instances are smaller.
+// usual is the number of bytes that are read first; most instances are smaller.
 const usual = 256
 
 // ReadSingle reads the instance or array whose record starts at an offset that

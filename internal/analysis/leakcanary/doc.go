@@ -4,5 +4,5 @@
 // computes. A report shows what leaks, not what grows. An input without a
 // report is an error, because a test that passes does not print one. The format
 // is that of shark.HeapAnalysis (HeapAnalysis.kt, LeakTrace.kt); in a logcat,
-// LeakTraceWrapper.kt has wrapped its lines.
+// its lines are wrapped (LeakTraceWrapper.kt).
 package leakcanary
