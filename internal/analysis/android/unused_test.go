@@ -45,7 +45,7 @@ func TestUnusedSlots(t *testing.T) {
 			content := h.Objects(object, make([]hproftest.Ref, slots)...)
 			switch i {
 			case 0, 1, 2:
-				// All of the collections share one array, which is counted
+				// The first three collections share one array, which is counted
 				// once.
 				slots, used, content = 3, 0, shared
 			case 3:

@@ -265,7 +265,8 @@ func randomBuffers(rng *rand.Rand) (list []Buffer) {
 	return list
 }
 
-// Each buffer is in one layer, and the layers add up to all buffers.
+// Each buffer is counted in exactly one layer, and the layers add up to the
+// total.
 func TestLayerAttribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	for round := range 2000 {

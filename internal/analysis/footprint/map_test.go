@@ -127,7 +127,8 @@ func TestMappingNames(t *testing.T) {
 	}
 }
 
-// Memory after a library is its .bss, unless the growth is in many mappings.
+// Memory directly after a library is attributed to its .bss, unless the growth
+// is in many mappings.
 func TestBss(t *testing.T) {
 	m := func(name string) Mapping { return testMapping(name, 4, 0) }
 	guard := m("")

@@ -72,9 +72,9 @@ func TestRecordedTotals(t *testing.T) {
 	}
 }
 
-// The kinds are those that dumpsys meminfo printed for the same process in the
-// same minute (api36-memorylab-meminfo-d.txt): Native Heap, Stack, and Gfx dev
-// with Other dev; /dmabuf is Other mmap in that output.
+// The totals by kind are those that dumpsys meminfo printed for the same
+// process in the same minute (api36-memorylab-meminfo-d.txt): Native Heap,
+// Stack, and Gfx dev with Other dev; /dmabuf is Other mmap in that output.
 func TestRecordedKinds(t *testing.T) {
 	g := CompareMaps(NewMap(), mapOf(recordedMappings(t, "api36-memorylab-smaps.txt.gz")...))
 	pss := map[Kind]int64{}

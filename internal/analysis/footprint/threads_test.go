@@ -333,8 +333,8 @@ func checkThreads(t *testing.T, g ThreadGrowth, before, after int) {
 	}
 }
 
-// Comparing names that may all be parts of each other takes no longer than
-// comparing other names.
+// Comparing the maximum number of names takes at most 20 s, even if they may
+// all be parts of each other.
 func TestHostileThreadNames(t *testing.T) {
 	var r ThreadReading
 	for i := range maxThreads + 10 {

@@ -210,7 +210,7 @@ func (n *naive) enqueue(s *naiveEdges) {
 	}
 }
 
-// path returns the path of a node in naive's form.
+// path returns the path of a node in the form that naive uses.
 func (t *tree) path(names *names, n uint32) string {
 	if n == top {
 		return ""
@@ -223,8 +223,8 @@ func (t *tree) path(names *names, n uint32) string {
 	return t.path(names, t.parents[n]) + "\n" + name
 }
 
-// lowRules assigns low priority to the references in fields with one name and,
-// in half of the classes, also to those in fields with another name.
+// lowRules assigns low priority to the references in the fields named low and,
+// in half of the classes, also to those in the fields named g.
 func lowRules() trace.Rules {
 	var rules trace.Rules
 	for i := range 4 {
@@ -367,8 +367,9 @@ func count(n *naiveNode) int {
 	return len(n.objects)
 }
 
-// If two paths lead from one batch to an object, the path by which the search
-// first found any object counts, even if only low-priority paths remain.
+// If two edges lead from one batch to the same object, the object belongs to
+// the edge that the search met first, even if that edge first led to another
+// object.
 func TestFirstWay(t *testing.T) {
 	h := hproftest.Java(1)
 	from, to := h.Declare("a.C1", nil, "object f", "object h"), h.Declare("a.C3", nil, "object f")

@@ -218,8 +218,8 @@ func doubled(list []hproftest.Ref) (pairs []hproftest.Ref) {
 }
 
 // The expected bytes of this series are calculated by hand. Each item has a
-// reference of 4 bytes and holds an array; only all items together hold the
-// large array.
+// reference of 4 bytes to an array; the first two items share the large array,
+// so neither of them retains it alone.
 func TestBytes(t *testing.T) {
 	const own, array, shared = 8, 100, 5000
 	places := grown(t, 2, 3, func(h *hproftest.Heap, d int) {

@@ -59,8 +59,8 @@ func TestLargestArrays(t *testing.T) {
 	}
 }
 
-// TestFields reads each field of each class in all objects, including hidden
-// ones.
+// TestFields reads each field of each class, including hidden fields, in all
+// objects.
 func TestFields(t *testing.T) {
 	for seed := range uint64(60) {
 		_, w := randomWorld(seed, 40)
@@ -123,7 +123,7 @@ func (a *answer) askField(g *heap.Graph, r *heap.Record, o *object, p placed, f 
 	return nil
 }
 
-// TestHasStatic looks up static fields of all types.
+// TestHasStatic looks up a primitive static field and a static reference.
 func TestHasStatic(t *testing.T) {
 	w := &world{idSize: 4}
 	c := w.class("C", nil, 8)

@@ -379,7 +379,8 @@ func thicket(seed uint64) *world {
 	return w
 }
 
-// firstFree returns the first null reference of an object.
+// firstFree returns the first null reference of an object, or nil if it has
+// none.
 func firstFree(o *object) **object {
 	for i := range o.elements {
 		if o.elements[i] == nil {
@@ -415,7 +416,7 @@ func (w *world) threaded(t *testing.T, f form, serials []uint32) []byte {
 	for i, end := range written.roots {
 		switch w.roots[i].kind {
 		case hprof.SubRootThreadObject, hprof.SubRootJavaFrame:
-			// The serial number of the thread, followed by another number.
+			// The serial number of the thread is followed by another number.
 			binary.BigEndian.PutUint32(written.dump[end-8:], serials[i])
 		}
 	}
@@ -539,8 +540,8 @@ func TestAccumulationsByBruteForce(t *testing.T) {
 	}
 }
 
-// weighs returns the retained size of the objects of an accumulation, excluding
-// local variables.
+// weighs returns the retained size of the objects of an accumulation, without
+// the local variables that they own.
 func (p *plainTree) weighs(a heap.Accumulation) (sum heap.Size) {
 	for o := range p.roots {
 		if p.Class(o) == a.Class && p.kind(o) == a.Root {
