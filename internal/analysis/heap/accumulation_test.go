@@ -204,8 +204,8 @@ func (t plainSums) sorted() []heap.ClassSum {
 	})
 }
 
-// worth returns the classes that account for at least a fifth of the retained
-// size.
+// worth returns up to three classes, each with at least Fewest objects and a
+// fifth of the retained size.
 func (p *plainTree) worth(t plainSums, retained heap.Size) (list []heap.ClassSum) {
 	for _, s := range t.sorted() {
 		if s.Count >= p.options.Fewest && 5*s.Size.Total() >= retained.Total() && len(list) < 3 {

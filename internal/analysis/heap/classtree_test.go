@@ -81,7 +81,7 @@ func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 }
 
 // The result must match brute force: the whole tree if there is no bound;
-// otherwise every node that is large along its whole path.
+// otherwise every node that is large enough, as are all nodes above it.
 func TestClassTreeByBruteForce(t *testing.T) {
 	seeds := uint64(2000)
 	if racing {

@@ -132,7 +132,7 @@ func TestPartial(t *testing.T) {
 }
 
 // survives loads a dump that may be damaged. The result must be either an error
-// that includes the position, or a consistent graph, using bounded memory.
+// that includes the position or a consistent graph, and memory must be bounded.
 func survives(t *testing.T, dump []byte) {
 	// The read buffers take a few MB, independent of the size of the dump.
 	limit := int64(4<<20 + 100*len(dump))

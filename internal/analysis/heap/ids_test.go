@@ -19,7 +19,8 @@ func (l listed) each(f func(uint64)) {
 	}
 }
 
-// numbered numbers the given addresses, which may occur more than once.
+// numbered assigns numbers to the given addresses, which may occur more than
+// once.
 func numbered(tb testing.TB, workers int, all []uint64) (*ids, *arena) {
 	tb.Helper()
 	var s spread

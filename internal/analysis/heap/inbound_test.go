@@ -198,7 +198,8 @@ func (a *answer) shares(sets []map[int]bool) []heap.Share {
 }
 
 // askCost checks the cost of the targets: it must equal the size of all objects
-// that become unreachable when the targets are removed.
+// that become unreachable when the targets are removed; a lower bound must not
+// be higher.
 func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
 	want, in := a.sum(a.without(is))
 	for _, left := range []int64{1 << 40, 0} {
@@ -224,7 +225,8 @@ func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool
 	return nil
 }
 
-// askAncestors finds the ancestors in rounds. If an object is reachable through
+// askAncestors compares the ancestors of the targets with those that repeated
+// passes over all references find. If an object is reachable through
 // finalizers, or a target is only weakly reachable, the result may include that
 // object and its ancestors.
 func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int) bool) error {

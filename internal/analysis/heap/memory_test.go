@@ -77,7 +77,8 @@ func TestLimitObjects(t *testing.T) {
 	}
 }
 
-// checkRefused checks that a load was refused.
+// checkRefused checks that a load failed with a MemoryError that names the
+// limit and a greater need.
 func checkRefused(t *testing.T, err error, limit int64) {
 	t.Helper()
 	var refused *heap.MemoryError
@@ -139,7 +140,7 @@ func phasesOf(t *testing.T, dump []byte) (names []string) {
 	return names
 }
 
-// checkNoGoroutines checks that the goroutines that a test started end.
+// checkNoGoroutines fails the test if goroutines that it started do not end.
 func checkNoGoroutines(t *testing.T, before int) {
 	t.Helper()
 	for range 200 {

@@ -105,7 +105,9 @@ func (a *answer) follow(o *object) (list []edge) {
 	return list
 }
 
-// record returns the references of class records if the size model counts them.
+// record returns the references from an object to its class, or from a class to
+// its loader, signers, domain and superclass, as far as the size model counts
+// them.
 func (a *answer) record(o *object) (list []*object) {
 	if a.model != heap.Leakgate {
 		return nil
@@ -127,8 +129,8 @@ func (a *answer) record(o *object) (list []*object) {
 	return slices.DeleteFunc(list, func(o *object) bool { return !a.has(o) })
 }
 
-// boot reports whether a class is one of the boot class loader's, if the model
-// treats these classes as roots.
+// boot reports whether a class was loaded by the boot class loader and the
+// model treats such classes as roots.
 func (a *answer) boot(c *class) bool {
 	return a.model == heap.Leakgate && c.loader == nil &&
 		slices.ContainsFunc(a.roots, func(r root) bool { return r.kind != hprof.SubRootUnreachable && a.has(r.object) })
@@ -325,9 +327,9 @@ func (a *answer) without(removed func(int) bool) (lost []int) {
 	return lost
 }
 
-// dominate removes each object in turn. The immediate dominator of an object is
-// found among the objects whose removal makes it unreachable: the one whose
-// removal loses the fewest objects.
+// dominate finds the immediate dominators by removing each object in turn. The
+// immediate dominator of an object is found among the objects whose removal
+// makes it unreachable: the one whose removal loses the fewest objects.
 func (a *answer) dominate() {
 	a.lost = make([][]int, len(a.objects))
 	a.dominators = make([]int, len(a.objects))
@@ -346,7 +348,7 @@ func (a *answer) dominate() {
 	}
 }
 
-// sum adds up the sizes of objects, in total and in one heap.
+// sum adds up the sizes of objects, in total and per heap.
 func (a *answer) sum(list []int) (s heap.Size, in map[string]int64) {
 	in = map[string]int64{}
 	for _, i := range list {
@@ -456,7 +458,7 @@ func (a *answer) differsCounts(g *heap.Graph) error {
 			return fmt.Errorf("%d of %v, want %d", n, kind, kinds[kind])
 		}
 	}
-	// An object that occurs twice is counted twice.
+	// The references of an object that occurs twice are counted twice.
 	if len(a.older) == 0 && (g.ReferenceCount != a.references || g.Dangling != a.dangling) {
 		return fmt.Errorf("got %d references, %d of them dangling, want %d and %d", g.ReferenceCount, g.Dangling,
 			a.references,
