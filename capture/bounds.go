@@ -2,8 +2,8 @@ package capture
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// atMost returns a value in kB, or unknown if the value is negative or exceeds
-// most.
+// atMost returns kb if it is from 0 to the maximum, both in kB; otherwise it
+// returns unknown.
 func atMost(kb known.Int, most int64) known.Int {
 	if kb.Known && (kb.N < 0 || kb.N > most) {
 		return known.Int{}

@@ -101,8 +101,8 @@ func findCommand(m shell.Marker, patterns []Pattern) string {
 		uuidFile, m.Echo("files"), hits(patterns), processesPerCat, m.Echo("total"), m.Echo("end"))
 }
 
-// hits returns the command that prints the paths of those /proc/PID/cmdline
-// files that contain one of the wanted strings.
+// hits returns the command that prints the path of each /proc/PID/cmdline that
+// contains one of the wanted strings.
 func hits(patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("grep -l -s -F -e " + systemServer)
@@ -117,8 +117,8 @@ func hits(patterns []Pattern) string {
 const uuidLine = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx\n"
 
 // uuids returns the positions of the UUIDs in text. It searches for newlines
-// and checks whether a UUID precedes each one. A regular expression took as
-// long as the rest of the search for processes.
+// and checks whether a UUID precedes each one. A search with a regular
+// expression took as long as everything else that finds the processes.
 func uuids(text []byte) (at []int) {
 	for end := 0; ; end++ {
 		next := bytes.IndexByte(text[end:], '\n')

@@ -50,8 +50,8 @@ type Facts struct {
 }
 
 // ErrTimeScale means that the device's property leakgate.time_scale is invalid
-// or not allowed. Such a device is rejected because the property determines how
-// long a run takes.
+// or not allowed. A device with an invalid time scale is rejected, because the
+// scale determines how long a run takes.
 var ErrTimeScale = errors.New("time scale refused")
 
 // scaleProperty is the property in which a simulated device sets its time

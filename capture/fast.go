@@ -142,12 +142,12 @@ func wrappedReads(targets []Target, grep string) []string {
 	return out
 }
 
-// Read makes one round over the targets. If the round exceeds its deadline
-// (real time), one of the processes may be blocking it, because its memory map
-// is locked. After such a timeout, each process is read alone: those that do
-// not respond fail with ErrNoAnswer, and the others are still read. Read
-// returns an error if the device did not respond; an error that affects a
-// single process is in the Reading of that process.
+// Read reads all targets in one round. If the round exceeds its deadline (real
+// time), one of the processes may be blocking it, because its memory map is
+// locked. After such a timeout, each process is read alone: those that do not
+// respond fail with ErrNoAnswer, and the others are still read. Read returns an
+// error if the device did not respond; an error that affects a single process
+// is in the Reading of that process.
 func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
 	round, err := f.round(ctx, targets, systemServer, deadline)
 	if err == nil {
@@ -232,9 +232,8 @@ func ends(targets []Target) int {
 	return 1
 }
 
-// sort collects the lines of each file, without the file name that grep
-// prefixes, and returns the number of end lines. It drops a truncated last
-// line.
+// sort collects the lines of each file, without the prefix that grep adds, and
+// returns the number of end lines. It drops a truncated last line.
 func (f *Fast) sort(out []byte) (ends int) {
 	for k, text := range f.files {
 		f.files[k] = text[:0]
@@ -328,8 +327,8 @@ func (f *Fast) reading(t Target) Reading {
 	return r
 }
 
-// identify compares the pid and start time in the output with those of the
-// target.
+// identify parses the stat file of the target; its error wraps ErrGone if the
+// process has ended or its start time differs from that of the target.
 func (f *Fast) identify(t Target) (procfs.Stat, error) {
 	text := f.files[file{t.PID, "stat"}]
 	if len(text) == 0 {

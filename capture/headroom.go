@@ -44,9 +44,9 @@ type Headroom struct {
 	Bits int
 	// Anonymous is RssAnon plus VmSwap in bytes. AnonymousLimit is the amount
 	// that the memory limiter of Android 17 allows the process in its current
-	// state; it is unknown on earlier releases. AnonymousAssumed reports that
-	// the device does not expose its limits, and that AnonymousLimit is the
-	// limit that Android recommends for its amount of RAM.
+	// state; it is unknown on earlier releases. AnonymousAssumed is true if the
+	// device does not expose its limits; AnonymousLimit is then the limit that
+	// Android recommends for a device with this much RAM.
 	Anonymous, AnonymousLimit known.Int
 	AnonymousAssumed          bool
 	// GrowthLimit is the device's maximum size of the Java heap of most apps,
@@ -136,7 +136,8 @@ type traits struct {
 	reasons   []string
 }
 
-// NewHeadrooms returns a reader for a device. Create a new one after a reboot.
+// NewHeadrooms returns a reader for a device. After a reboot, a new reader is
+// needed.
 func NewHeadrooms(dev Device, facts Facts) *Headrooms {
 	return &Headrooms{dev: dev, facts: facts, known: map[Process]traits{}}
 }
@@ -241,9 +242,9 @@ const limiterPattern = `|^(RssAnon|VmSwap):|^-?[0-9]+$`
 
 // command returns the command line of one reading. One grep reads the files of
 // all processes. Open files are counted by a shell glob, which starts no
-// process and runs under the uid that the process's Level uses. Since Linux 6.2
-// any user can read the number of open files with stat (fs/proc/fd.c,
-// proc_fd_getattr); Android before 6 has no stat.
+// process and runs under the uid that the process's Level uses. Since Linux
+// 6.2, any user can read the number of open files with stat (fs/proc/fd.c,
+// proc_fd_getattr); devices before Android 6 do not have the stat command.
 func (h *Headrooms) command(targets []Target) []shell.Part {
 	var files, sizes strings.Builder
 	var order []shell.Prefix
@@ -505,8 +506,8 @@ func (h *Headrooms) traitParts(fresh []newProcess, flags map[string][]byte) []sh
 			parts = append(parts,
 				shell.Part{"parent" + label, fmt.Sprintf("cat /proc/%d/cmdline 2>/dev/null", n.parent.N)})
 		}
-		// The name of a process's cgroup (system/core libprocessgroup,
-		// ConvertUidPidToPath).
+		// This is the name of the cgroup of the process (system/core
+		// libprocessgroup, ConvertUidPidToPath).
 		group := fmt.Sprintf("uid_%d/pid_%d/pids.max", n.UID, n.PID)
 		parts = append(parts,
 			shell.Part{

@@ -16,8 +16,8 @@ import (
 
 // Source is the file or service that a sample was read from. The sources
 // SmapsRollup to Smaps yield Pss and SwapPss. Status yields RssAnon and VmSwap,
-// which form a different series. The source Dumpsys means that the fast channel
-// cannot read the process.
+// which must not be mixed with Pss and SwapPss in one series. The source
+// Dumpsys means that the fast channel cannot read the process.
 type Source string
 
 // The sources, best first.
@@ -135,7 +135,7 @@ type provisional struct {
 
 const (
 	// retryAfter is the number of lookups after which an inconclusive probe is
-	// repeated. That many lookups take about ten minutes.
+	// repeated. An inconclusive probe is thus repeated about every ten minutes.
 	retryAfter = 20
 	// maxUnsure is the maximum number of inconclusive probes that are kept:
 	// there may be many short-lived processes.

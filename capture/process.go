@@ -17,9 +17,9 @@ type Process struct {
 	// Start is the start time in clock ticks since boot, field 22 of
 	// /proc/PID/stat.
 	Start uint64
-	// Twin numbers processes of one user and name that run at the same time: 0
-	// is the first process, 2 the second. FindProcesses always sets Twin to 0;
-	// its caller numbers the processes.
+	// Twin numbers the processes with the same user and name that run at the
+	// same time: 0 is the first process, 2 the second. FindProcesses always
+	// sets Twin to 0; its caller numbers the processes.
 	Twin int
 }
 

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// A server disappears for two reasons. Either it has ended (`adb kill-server`,
-// a crash, out of memory), and an overnight run needs a new one. Or it is being
-// replaced: an adb program of another version kills the server that it finds
-// and starts its own (AOSP adb/client/adb_client.cpp, adb_connect), and for a
-// few hundred milliseconds nothing listens. A server that we started in that
-// gap would be killed in turn, or prevent the other from binding the port. So
-// an unused address is watched for a while before a server is started there.
+// A server disappears for two reasons. It may have ended (`adb kill-server`, a
+// crash, out of memory); an overnight run then needs a new one. Alternatively,
+// another server is about to replace it: an adb program of another version
+// kills the server that it finds and starts its own (AOSP
+// adb/client/adb_client.cpp, adb_connect), and for a few hundred milliseconds
+// nothing listens. A server that we started in that gap would be killed in
+// turn, or prevent the other from binding the port. So an unused address is
+// watched for a while before a server is started there.
 const (
 	// grace is how long an address of this machine must have had no listener
 	// before a server is started there. It does not apply to the first start by
@@ -116,8 +117,8 @@ func (s *serverState) next(now time.Time, mayStart bool) step {
 	return stepStart
 }
 
-// start runs launch to start a server. If ctx aborts launch, it does not count
-// as a start, since an aborted start leaves nothing behind.
+// start runs launch to start a server. A start that is aborted because ctx is
+// done does not count, since it leaves nothing behind.
 func (s *serverState) start(ctx context.Context, launch func() error) error {
 	s.mu.Lock()
 	before := s.presence

@@ -34,7 +34,7 @@ const (
 type fileInfo struct {
 	Mode fs.FileMode
 	// Size is in bytes. If Wraps is set, the size is known only modulo 4 GiB,
-	// because the device's adbd predates the feature stat_v2.
+	// because the device's adbd does not have the stat_v2 feature.
 	Size    int64
 	Wraps   bool
 	ModTime time.Time
@@ -214,9 +214,9 @@ func fileMode(st uint32) fs.FileMode {
 
 // Pull copies a file from the device to w and returns the number of bytes
 // written. The error is nil only if the device reported the end of the file and
-// sent at least as many bytes as the size that it had reported first. A file
-// that grows in the meantime does not cause an error. Files without a size,
-// such as those of /proc, are copied to their end.
+// sent at least as many bytes as it announced. A file that grows in the
+// meantime does not cause an error. Files without a size, such as those of
+// /proc, are copied to their end.
 func (d *Device) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
 	v2, err := d.has(ctx, "stat_v2")
 	if err != nil {

@@ -17,7 +17,7 @@ type trace string
 
 func newTrace() trace {
 	var b [12]byte
-	// crypto/rand.Read never fails since Go 1.24.
+	// Since Go 1.24, crypto/rand.Read is guaranteed not to fail.
 	_, _ = rand.Read(b[:])
 	return trace("lg" + hex.EncodeToString(b[:]))
 }
@@ -146,8 +146,8 @@ type trailer struct {
 // maxStatus is the maximum length of ":STATUS\n", in bytes.
 const maxStatus = len(":255\n")
 
-// strip returns the part of p, and of the bytes that were held back, that is
-// certainly output. The result is valid until the next call.
+// strip appends p to the bytes that were held back, and returns those bytes
+// that are certainly output. The result is valid until the next call.
 func (t *trailer) strip(p []byte) []byte {
 	held := copy(t.buf, t.held())
 	t.buf = append(t.buf[:held], p...)
@@ -158,8 +158,8 @@ func (t *trailer) strip(p []byte) []byte {
 // held returns the bytes that are held back.
 func (t *trailer) held() []byte { return t.buf[t.cut:] }
 
-// start returns the index in all at which the line may begin, or len(all) if
-// there is no such index.
+// start returns the index in the given text at which the line may begin, or the
+// length of the text if the line cannot begin there.
 func (t *trailer) start(all []byte) int {
 	from := max(0, len(all)-len(t.trace)-maxStatus)
 	tail := all[from:]

@@ -9,8 +9,8 @@ import (
 )
 
 // checkValues rejects a flag that would consume the next flag as its value: the
-// parser reads `--out --json` as a directory named --json. It returns the
-// command to which the flag belongs.
+// parser reads `--out --json` as a directory named --json. The command to which
+// the flag belongs is returned with the error; otherwise both are nil.
 func checkValues(root *cobra.Command, args []string) (*cobra.Command, error) {
 	cmd, args, err := root.Find(args)
 	if err != nil {

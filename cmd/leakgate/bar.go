@@ -56,8 +56,8 @@ func barOn(w io.Writer, width func() int) *bar {
 	return b
 }
 
-// phase names the current phase. The name is written to the terminal unchanged,
-// so it must be printable even if it quotes other text.
+// phase sets the name of the current phase. The name is written to the terminal
+// unchanged, so it must be printable even if it quotes other text.
 func (b *bar) phase(text string) { b.at(text, 0, 0) }
 
 // at sets phase and progress together.

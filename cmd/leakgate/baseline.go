@@ -248,7 +248,7 @@ func (f *baselineFlags) show(c console, args []string) int {
 	return exitOK
 }
 
-// writeBaseline lists the runs of a baseline.
+// writeBaseline prints a list of the runs of a baseline.
 func writeBaseline(c console, s *gateSettings, b *gate.Baseline) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s: %s\n", s.store, text.Count(len(b.Runs), "run", "runs"))

@@ -394,7 +394,7 @@ func (c console) wantsToWait(flag bool) (bool, error) {
 	return wait, nil
 }
 
-// standInUsage describes the flag --stand-in.
+// standInUsage is the help text of --stand-in.
 const standInUsage = "allow a simulated phone whose clock runs faster, such as the one of demo --serve"
 
 // allowsStandIn reports whether --stand-in or its environment variable is set.

@@ -67,7 +67,8 @@ type commentFlags struct {
 	run, key, when, config, profile string
 	dryRun, check, sarif            bool
 	noSummary                       bool
-	// readOnly reports whether GitHub rejected the token.
+	// readOnly reports whether GitHub has rejected a write because the token is
+	// read-only.
 	readOnly bool
 }
 
