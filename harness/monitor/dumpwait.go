@@ -175,8 +175,8 @@ func readObjects(ctx context.Context, dev Device, p capture.Process) (map[string
 	return d.Block.Objects, nil
 }
 
-// heapError returns the reason why a case has no heap dump, or nil if it has
-// one.
+// heapError returns an error that states why a case has no heap dump, or nil if
+// it has one.
 func heapError(c *response.Case) error {
 	for _, step := range c.Record.Steps {
 		switch {

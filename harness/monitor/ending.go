@@ -77,8 +77,8 @@ func (s *session) finishResponses(ctx context.Context, over error) {
 	}
 }
 
-// orderLastMarks orders the dumps for the marks that are pending at the end of
-// the run. One more scan finds the processes to dump. If the device does not
+// orderLastMarks requests the dumps for the marks that are pending at the end
+// of the run. One more scan finds the processes to dump. If the device does not
 // respond, the result of the previous scan is used.
 func (s *session) orderLastMarks(ctx context.Context, over error) {
 	if s.marks.waiting() && s.silence.available() && completed(over) && ctx.Err() == nil {
@@ -90,7 +90,7 @@ func (s *session) orderLastMarks(ctx context.Context, over error) {
 	s.marks.orderAll()
 }
 
-// completed reports whether a run ended regularly rather than by an abort.
+// completed reports whether a run ended normally rather than being aborted.
 func completed(over error) bool {
 	return errors.Is(over, errDuration) || errors.Is(over, errWorkload) || errors.Is(over, errFinished)
 }

@@ -12,7 +12,7 @@ const (
 	// minRepeatInterval is the minimum device time between two starts of a
 	// repeated workload.
 	minRepeatInterval = 5 * time.Second
-	// decidedAfter is the device time after which a process without a suspicion
+	// decidedAfter is the device time without a suspicion after which the run
 	// counts as decided. It spans more than one evaluation, because one
 	// evaluation may miss what the next one detects.
 	decidedAfter = time.Minute
@@ -35,7 +35,7 @@ func (e *extension) longest() time.Duration {
 }
 
 // extend waits at the end of the duration while a process appears to leak but
-// is undecided. It waits at most until the longest duration.
+// is undecided. It stops waiting when the run reaches its longest duration.
 func (e *extension) extend(ctx context.Context) {
 	if e.longest() == 0 || !e.suspicious(ctx) {
 		return
@@ -97,8 +97,9 @@ func (e *extension) suspicion(ctx context.Context) (why string, proved bool) {
 	return why, proved
 }
 
-// suspicion returns the suspicion on one device. It is empty if the device is
-// lost.
+// suspicion describes a process on this device that appears to leak but is
+// undecided, and reports whether a leak is proved. It returns "" if there is no
+// such process or the device is lost.
 func (s *session) suspicion(ctx context.Context) (string, bool) {
 	type answer struct {
 		why    string

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// eventBurst is the number of events of one kind that may occur at the same
-	// time, and eventRate is the number per second of real time. Each event
+	// eventBurst is the maximum number of events of one kind at the same time,
+	// and eventRate is the maximum number per second of real time. Each event
 	// uses CPU time, disk space and a line of progress output. A loop of a
 	// suite takes longer than 100 ms.
 	eventBurst = 10
@@ -89,7 +89,8 @@ type pace struct {
 	debt float64 // bytes
 }
 
-// wait pauses after n bytes if they exceed the rate.
+// wait adds n written bytes and pauses if the writer is more than paceBurst
+// bytes ahead of paceRate.
 func (p *pace) wait(n int) {
 	p.mu.Lock()
 	now := time.Now()

@@ -26,7 +26,7 @@ const (
 	// collectSettle is the device time between a forced collection and the
 	// readings after it. HandleSigUsr1 runs on its own thread and collects the
 	// whole heap, which takes up to a second. Finalizers and reference queues,
-	// which free native memory, run after it.
+	// which free native memory, are processed after the collection.
 	collectSettle = 2 * time.Second
 	// collectSpacing is the minimum device time between two automatic
 	// collections: an app that spends most of its time collecting no longer
@@ -54,8 +54,8 @@ type garbage struct {
 	// wanted is the mark of a pending collection, or "" if no collection is
 	// pending.
 	wanted string
-	// latest is the device time of the latest collection since the start. It is
-	// negative if there was none.
+	// latest is when the latest collection was forced, in device time since the
+	// start. It is negative if there was none.
 	latest time.Duration
 
 	limits *limits

@@ -47,7 +47,7 @@ func (l dumpCost) ratio() float64 { return l.percent / l.budget }
 
 // weigh returns the largest load at the present period, relative to its budget.
 // It compares the cost in system_server per period and the cost in each process
-// per round. It returns zero if there is no budget.
+// per round. It returns a load of zero if there is no budget.
 func (b *breakdowns) weigh() dumpCost {
 	worst := dumpCost{budget: 1}
 	consider := func(who string, cost, every time.Duration, budget float64) {

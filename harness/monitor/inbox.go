@@ -33,8 +33,8 @@ type inbox struct {
 	// is the opened folder.
 	dir        string
 	run, files *os.Root
-	// folder describes the folder itself: its modification time is read five
-	// times a second.
+	// folder is the opened folder as a file, whose modification time is read
+	// five times a second.
 	folder *os.File
 
 	mu sync.Mutex
@@ -48,7 +48,7 @@ type inbox struct {
 const inboxName = ".live"
 
 // reserveBytes is the disk space reserved so that run.json can still be written
-// when the disk is full. A run.json with 100 processes is smaller.
+// when the disk is full. A run.json with 100 processes is smaller than this.
 const reserveBytes = 2 << 20
 
 const (
@@ -130,7 +130,8 @@ func (b *inbox) writeNew(name string, content []byte) error {
 // at most four bytes.
 const maxMarkFile = 4 * maxMark
 
-// read reads the name of a mark.
+// read returns the text of a mark. It removes a file that is not regular and
+// returns an error.
 func (b *inbox) read(file string) (string, error) {
 	info, err := b.files.Lstat(file)
 	switch {
@@ -264,10 +265,10 @@ var errNoDump = errors.New("no process was dumped")
 
 // SendMark sends a mark to the run in progress in dir and waits until the run
 // takes it. If wait is set and the run dumps heaps at marks, it waits until
-// every process has settled and been dumped, and returns the missing dumps. An
-// error with missing dumps means that the mark is recorded and no process was
-// dumped. An error without missing dumps means that the run did not take the
-// mark or did not respond.
+// every process has settled and been dumped, and returns the missing dumps. If
+// SendMark returns an error together with missing dumps, the mark was recorded
+// but no process was dumped. If it returns an error without missing dumps, the
+// run did not take the mark or did not respond.
 func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
