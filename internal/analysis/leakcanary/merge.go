@@ -24,7 +24,7 @@ type collection struct {
 }
 
 // add adds a report. It returns false if the input already contained the
-// report: a runner prints the failure of a test both into its log and into its
+// report: a runner writes the failure of a test both to its log and to its
 // result.
 func (c *collection) add(a *analysis) bool {
 	key := a.identity()
@@ -97,7 +97,9 @@ func (r *Report) merge(list []*analysis, most int) error {
 	return nil
 }
 
-// check compares the number of leaks read from a report with the declared one.
+// check records a reason why leaks may be missing if a report does not declare
+// how many it has, or declares another number than was read; it warns of
+// truncated traces.
 func (r *Report) check(a *analysis) {
 	switch {
 	case a.counts < 2:
@@ -132,7 +134,8 @@ const (
 	maxBytes  = 1 << 50
 )
 
-// add adds what another report contains about the same leak.
+// add adds the traces and the retained bytes that another report lists for the
+// same leak.
 func (s *SignedLeak) add(l *leak) {
 	s.Traces = min(s.Traces+l.traces, maxTraces)
 	if s.RetainedBytes == nil || l.bytes == nil {
@@ -142,7 +145,8 @@ func (s *SignedLeak) add(l *leak) {
 	s.RetainedBytes = new(min(*s.RetainedBytes+min(*l.bytes, maxBytes), maxBytes))
 }
 
-// found adds a report that contains the leak, and the test of the report.
+// found counts a report that contains the leak, and records the test of the
+// report.
 func (s *SignedLeak) found(test string) {
 	s.Analyses++
 	if test != "" && len(s.Tests) < maxTests && !slices.Contains(s.Tests, test) {

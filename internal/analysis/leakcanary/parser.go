@@ -134,8 +134,8 @@ func (p *parser) separate() {
 	p.current = nil
 }
 
-// end handles the end of the output. A report that is still incomplete is
-// truncated.
+// end handles the end of the output. A report that has not ended by then is
+// recorded as truncated.
 func (p *parser) end() {
 	if p.section == none {
 		return

@@ -33,7 +33,7 @@ type Report struct {
 	Analyses int
 	// Leaks are in the order of the input.
 	Leaks []SignedLeak
-	// Tests is the number of test cases of JUnit XML.
+	// Tests is the number of test cases in the JUnit XML.
 	Tests int
 	// Failures are the reasons why heap dumps could not be analyzed; it
 	// contains at most 100. The leaks in these dumps are unknown.

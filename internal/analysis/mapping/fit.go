@@ -70,10 +70,11 @@ func (m *Mapping) Fit(classes []string) Fit {
 }
 
 // AddFields checks whether a class of the dump has the fields that the mapping
-// lists for it, and adds the numbers to Fields and Missing. This distinguishes
-// two builds of one app that use the same names for classes: both have an a.a.
-// class is the name in the dump, and fields are the fields that the class
-// declares, including static ones.
+// lists for it, and adds the number of these fields to Fields and the number of
+// missing ones to Missing. This distinguishes two builds of one app that use
+// the same names for classes: both have a class named "a.a", for example. class
+// is the name in the dump, and fields are the fields that the class declares,
+// including static ones.
 func (f *Fit) AddFields(m *Mapping, class string, fields []string) {
 	c := m.renamed(class)
 	if c == nil || c.renamed == c.original {
@@ -152,8 +153,9 @@ func Obfuscated(classes []string) error {
 }
 
 // An app's own code contains hardly any classes with a name of one or two
-// letters; in a shrunk build most names are like that. The share of such names
-// in libraries that are shipped obfuscated is in between.
+// letters; in a shrunk build most names are like that. In libraries that are
+// shipped obfuscated, the share of such names is higher than in an app's own
+// code, but lower than in a shrunk build.
 const (
 	fewShort   = 4
 	shortShare = 8
@@ -175,9 +177,9 @@ func examples(names []string) []string {
 // not be an array.
 func MayBeRenamed(name string) bool { return len(apps([]string{name})) > 0 }
 
-// apps returns the classes without those of the platform, and without the
-// classes of the libraries in shipped that keep their names. An array is listed
-// as the class of its elements.
+// apps returns the classes, except those of the platform and those of the
+// libraries in shipped that keep their names. An array is listed as the class
+// of its elements.
 func apps(classes []string) map[string]bool {
 	names := make(map[string]bool, len(classes))
 	for _, name := range classes {

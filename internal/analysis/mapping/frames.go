@@ -87,8 +87,8 @@ func (m *Mapping) methods(c *class, name string) (entries []method) {
 // build.
 func inlined(e, into method) bool { return e.obfuscated.known && e.obfuscated == into.obfuscated }
 
-// outermost returns the index of the line of the method into which the method
-// on line i was inlined.
+// outermost returns the index of the entry for the outermost method into which
+// the method of entry i was inlined, or i if it was not inlined.
 func outermost(entries []method, i int) int {
 	for i+1 < len(entries) && inlined(entries[i], entries[i+1]) {
 		i++
@@ -337,8 +337,8 @@ func (m *Mapping) source(class string) string {
 	return inferred(class)
 }
 
-// inferred derives the name of a file from the name of the outermost class. The
-// names of Kotlin classes for a file's functions end in Kt.
+// inferred derives the name of a file from the name of the outermost class.
+// Kotlin compiles the functions of a file into a class whose name ends in Kt.
 func inferred(class string) string {
 	simple := class[strings.LastIndexByte(class, '.')+1:]
 	simple, _, _ = strings.Cut(simple, "$")

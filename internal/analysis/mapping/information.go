@@ -10,7 +10,7 @@ import (
 // minor one.
 type version int
 
-// These are the versions that added each feature, according to R8's
+// These are the versions in which each feature was added, according to R8's
 // doc/retrace.md and R8's source. supported is the latest version that this
 // package knows.
 const (
@@ -127,8 +127,8 @@ type info struct {
 	id, file, version, signature []byte
 }
 
-// parse reads one JSON object like R8's parser. Strings may be in single quotes
-// and keys unquoted; anything after the closing brace is skipped
+// parse reads one JSON object in the same way as R8's parser. Strings may be in
+// single quotes and keys unquoted; anything after the closing brace is skipped
 // (doc/retrace.md has an example).
 func (i *info) parse(text []byte) bool {
 	for rest := trim(text[1:]); ; rest = trim(rest[1:]) {

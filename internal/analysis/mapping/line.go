@@ -123,7 +123,7 @@ func parseOriginal(text []byte) (l lines, ok bool) {
 	return lines{line, line, true}, ok && len(trim(rest)) == 0
 }
 
-// ordered returns the range with its ends in ascending order, like retrace.
+// ordered returns the range with its ends in ascending order, as retrace does.
 func ordered(l lines) lines {
 	if l.from > l.to {
 		l.from, l.to = l.to, l.from

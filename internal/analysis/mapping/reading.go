@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// A line longer than maxLine is skipped. A mapping that exceeds another of
-// these limits is rejected. The largest known app writes a mapping of a third
-// of a gigabyte, with 200,000 classes and millions of names.
+// A line longer than maxLine is skipped. A mapping that exceeds any of the
+// other limits is rejected. The largest known app has a mapping of a third of a
+// gigabyte, with 200,000 classes and millions of names.
 const (
 	maxLine    = 256 << 10
 	maxText    = 1 << 30
