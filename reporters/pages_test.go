@@ -151,7 +151,7 @@ func TestReportPages(t *testing.T) {
 	golden(t, "report.golden", b.String())
 }
 
-// withUnused adds unused slots to a report by way of JSON, because no other
+// withUnused adds unused slots to a report by decoding JSON, because no other
 // package can name their type.
 func withUnused(r *analysis.Report, bytes int64) {
 	err := json.Unmarshal(fmt.Appendf(nil,

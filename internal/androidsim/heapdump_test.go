@@ -51,7 +51,8 @@ func takeDump(t *testing.T, p *Phone, options string) *hproftest.Graph {
 	return g
 }
 
-// lean returns the app shop with a small heap, whose dump can be read quickly.
+// lean returns a phone with an app whose heap is small, so that its dump can be
+// read quickly.
 func lean(o Options, models ...Model) *Phone {
 	o.Apps = []App{
 		{
@@ -261,8 +262,8 @@ func pushFile(p *Phone, name string, n int) error {
 	return w.Close()
 }
 
-// TestHeapDumpOnAFullPhone checks that a generated heap dump fails like any
-// other file when the disk is full.
+// TestHeapDumpOnAFullPhone checks that writing a generated heap dump to a full
+// disk fails as for any other file.
 func TestHeapDumpOnAFullPhone(t *testing.T) {
 	for api, left := range map[int]int64{34: 0, 23: 0, 19: 100_000} {
 		synctest.Test(t, func(t *testing.T) {

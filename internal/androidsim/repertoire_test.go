@@ -20,7 +20,7 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-// bench is a phone behind an adb server, with all faults.
+// bench is a phone behind an adb server, and all the faults that it can have.
 type bench struct {
 	phone *Phone
 	dial  func(context.Context) (net.Conn, error)

@@ -185,9 +185,9 @@ func TestShortUser(t *testing.T) {
 	}
 }
 
-// FuzzParseLogcat checks that a valid query selects an entry if and only if the
-// filters for time, process and text match and the same query without these
-// filters selects it; the printed entry contains the entry's text.
+// FuzzParseLogcat checks that a valid query selects an entry exactly if its
+// filters for time, process and text match the entry and the rest of the query
+// selects it, and that the printed entry contains its text.
 func FuzzParseLogcat(f *testing.F) {
 	for _, seed := range []string{
 		"-d", "-v brief -b main,system -s a:W *:E", "-t 5 --pid=7", "-T 12.5 -e x", "-v epoch,usec -m 3",

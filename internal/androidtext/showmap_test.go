@@ -147,7 +147,7 @@ func TestParseShowmap(t *testing.T) {
 	}
 }
 
-// FuzzParseShowmap checks that accepted arguments contain a process, and that
+// FuzzParseShowmap checks that accepted arguments name a process, and that
 // their order does not matter.
 func FuzzParseShowmap(f *testing.F) {
 	for _, seed := range []string{"7", "-a -v 7", "7 -tq", "-", "--", "-\xff 3", "99999999999999999999"} {

@@ -247,7 +247,9 @@ func heapInUse() int64 {
 	return int64(m.HeapInuse)
 }
 
-// checkBounded runs a command on a separate machine for a limited time.
+// checkBounded runs a command on a separate machine for a limited time, and
+// checks that it ends in time with a valid exit status and leaves no process
+// running.
 func checkBounded(t *testing.T, command string, limit time.Duration) {
 	t.Helper()
 	m := newMachine()

@@ -251,8 +251,9 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestNullScenariosHaveNoLeak checks that no scenario of Null has a leak and
-// that every other scenario has one. The tables of rates rely on this.
+// TestNullScenariosHaveNoLeak checks that no scenario of Null or Noise has a
+// leak, and that every scenario of Leaks has one. The tables of rates rely on
+// this.
 func TestNullScenariosHaveNoLeak(t *testing.T) {
 	for _, s := range append(Null(8), Noise(8)...) {
 		if s.Leak != 0 || s.Trimmed != 0 || len(s.Restarts)+len(s.Gaps) > 0 {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestByName compares a search by names with the plain one: both must find the
-// same objects. Each path must be as short as the plain one, must not have
-// worse references, and the names on it must come first among all such paths.
+// same objects. Each path must be as short as the plain one and have no worse
+// references, and its names must come first among those of all such paths.
 func TestByName(t *testing.T) {
 	several := 0
 	for seed := range uint64(seeds) {

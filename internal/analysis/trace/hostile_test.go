@@ -15,9 +15,9 @@ import (
 )
 
 // account runs all searches on a dump, which may be damaged in any way. It
-// returns the errors in the results: invalid paths, targets that are missing or
-// listed twice, and invalid sums. A dump that cannot be read is not an error;
-// for any other dump, found is the number of paths.
+// returns an error if the results contain an invalid path, a target that is
+// missing or listed twice, or an invalid sum. A dump that cannot be read is not
+// an error; for any other dump, found is the number of paths.
 func account(ctx context.Context, dump []byte, seed uint64) (found int, err error) {
 	g, b, err := opened(ctx, dump)
 	if err != nil {

@@ -233,8 +233,8 @@ func (w *world) checkPath(seed uint64, p trace.Path) {
 	}
 }
 
-// brokenPath returns the errors in a path: it must begin at a root, follow
-// existing references, pass no object twice, and end at its object.
+// brokenPath returns an error if a path does not begin at a root, follow
+// existing references and end at its object, or if it passes an object twice.
 func brokenPath(r *trace.Reader, p trace.Path) error {
 	if !slices.ContainsFunc(r.Roots(), func(x trace.Root) bool { return x == p.Root }) {
 		return fmt.Errorf("path starts at %+v, which is not a root", p.Root)

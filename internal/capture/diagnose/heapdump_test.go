@@ -632,7 +632,8 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestHostErrorIsReported writes to a disk without space.
+// TestHostErrorIsReported writes to a full disk: the error must say that the
+// host's disk is full.
 func TestHostErrorIsReported(t *testing.T) {
 	a, err := newArtifact(t.TempDir(), "x", 100)
 	if err != nil {

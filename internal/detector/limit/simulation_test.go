@@ -104,7 +104,7 @@ func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 	return out
 }
 
-// A process that never reaches its limit causes no warning.
+// Processes that never reach their limit cause no more warnings than allowed.
 func TestFalseAlarms(t *testing.T) {
 	seeds := 200
 	if os.Getenv("LEAKGATE_E2E") == "long" {
@@ -212,7 +212,7 @@ func (h *artHeap) pass(kept, other float64) {
 }
 
 // watched watches a heap until it is full or a time limit is reached, and
-// returns the first warning.
+// returns the first warning and the time of the end.
 func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHeap, seconds float64)) (first *Warning,
 	end time.Duration) {
 	const mb = 1 << 20

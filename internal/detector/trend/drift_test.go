@@ -9,9 +9,9 @@ import (
 )
 
 // project computes least squares by orthogonal columns (modified Gram-Schmidt).
-// It returns the residuals of y, the part of the last column that is
-// independent of the other columns, and its coefficient. It shares no formula
-// with the package.
+// It returns the residuals of y, the length of the part of the last column that
+// is independent of the other columns, and the coefficient of the last column.
+// It shares no formula with the package.
 func project(y []float64, columns ...[]float64) (left []float64, own, coefficient float64) {
 	left = slices.Clone(y)
 	var units [][]float64

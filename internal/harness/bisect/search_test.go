@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child executes the file "plan" in the work tree.
+// child reads the file "plan" in the work tree, does what it requests, and
+// returns the exit code.
 func child(notes, runs string) int {
 	plan, err := os.ReadFile("plan")
 	if err != nil {

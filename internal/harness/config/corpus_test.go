@@ -73,8 +73,8 @@ func checkOutside(t *testing.T, p Problem) {
 	}
 }
 
-// unseen reports whether a multi-line string contains control characters or
-// invisible characters.
+// unseen reports whether a string is invalid UTF-8 or contains unprintable
+// characters other than newlines.
 func unseen(text string) bool {
 	return !utf8.ValidString(text) ||
 		strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })

@@ -19,7 +19,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// compiled returns the schema as compiled by an independent program.
+// compiled returns the schema as compiled by an independent library.
 func compiled(t *testing.T) *schemas.Schema {
 	t.Helper()
 	text, err := JSONSchema()

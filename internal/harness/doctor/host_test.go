@@ -130,7 +130,8 @@ func TestListenersAtThePort(t *testing.T) {
 	}
 }
 
-// If an address neither accepts nor refuses connections, the wait is bounded.
+// If a server accepts a connection but never responds, canceling the context
+// ends the probe.
 func TestProbeEndsWithItsContext(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	silent := listen(t, func(c net.Conn) {

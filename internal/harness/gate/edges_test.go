@@ -203,7 +203,7 @@ func TestPublishedWithoutSerial(t *testing.T) {
 	}
 }
 
-// A baseline that could not be read is not written.
+// A baseline that could not be read back is not written.
 func TestEncodeErrors(t *testing.T) {
 	twice := observed(1)
 	twice.Processes = append(twice.Processes, twice.Processes[0])

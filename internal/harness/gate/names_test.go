@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// loaded sets the classes of the app that a run has loaded.
+// loaded sets the classes of the app that a run has loaded, and returns the
+// run.
 func loaded(o Observation, classes ...string) Observation {
 	o.Processes[0].Loaded = NewClassSet(classes)
 	return o

@@ -301,7 +301,8 @@ func risesAtEveryMark(counts []int64, m Timeline) bool {
 }
 
 // rateOf returns the number of objects that each loop leaves, for the whole run
-// and for each interval between two marks.
+// and for each interval between two marks, and the total numbers of added
+// objects and of loops.
 func rateOf(o Observation, p *Place) (all *big.Rat, intervals []*big.Rat, added, loops int64) {
 	at := o.Processes[0].Heap.Exposure
 	counts := make([]int64, len(at))

@@ -79,8 +79,8 @@ func with(n noise, change func(*simulated)) func(uint64) *simulated {
 // usual is the noise of native memory in an idle process.
 var usual = noise{100, 0.5}
 
-// A process without a leak causes no alarm, regardless of its noise, one-time
-// objects and caches.
+// A process without a leak hardly ever causes an alarm, whatever its noise,
+// one-time objects and caches.
 func TestSteadyTripsPass(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -119,7 +119,7 @@ func TestSteadyTripsPass(t *testing.T) {
 	}
 }
 
-// A leak is found within ten loops.
+// A leak is found within ten loops in at least the given share of trips.
 func TestLeaksAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name, leaks string

@@ -21,7 +21,7 @@ func options() MarkdownOptions {
 	}
 }
 
-// clean returns a run in which nothing is worse.
+// clean returns the comparison of a run in which nothing is worse.
 func clean() *Comparison {
 	return &Comparison{
 		Schema: Schema, Tool: "leakgate 0.3.0", Verdict: Pass, Judged: true,
@@ -203,8 +203,8 @@ func firstDay() *Comparison {
 	return c
 }
 
-// noMatch returns a run whose workload differs from that of every run in the
-// baseline.
+// noMatch returns the comparison of a run whose workload differs from that of
+// every run in the baseline.
 func noMatch() *Comparison {
 	c := firstDay()
 	c.Text = "none of 4 base runs can be compared with this run: different workload; 2 leaks grow in this run " +
@@ -273,7 +273,7 @@ func ofLeakCanary() *Comparison {
 	return c
 }
 
-// trip returns a run of a scenario that found growing places in the heap.
+// trip returns the comparison of a trip that found growing places in the heap.
 func trip() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text = Fail, 1, "2 new leaks"
@@ -326,7 +326,8 @@ func fixed() *Comparison {
 	return c
 }
 
-// nightly returns a run without heap dumps, judged by its trend.
+// nightly returns the comparison of a run without heap dumps, which is judged
+// by its trend.
 func nightly() *Comparison {
 	c := clean()
 	c.Verdict, c.ExitCode, c.Text, c.Head.PullRequest, c.Head.Workload = Fail, 1, "1 rule violated", 0, "monkey"

@@ -421,8 +421,8 @@ func TestUpsertLearnsLogin(t *testing.T) {
 	})
 }
 
-// TestUpsertCreatedThenFailed checks that an existing comment is returned with
-// the error.
+// TestUpsertCreatedThenFailed checks that if a comment was created and a later
+// request fails, Upsert returns both the comment and the error.
 func TestUpsertCreatedThenFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)

@@ -42,7 +42,7 @@ type fakeGitHub struct {
 	artifacts []map[string]any
 	runs      map[int64]map[string]any
 	pulls     []map[string]any
-	// faultOf returns the fault of the nth request, or nil.
+	// faultOf, if not nil, returns the fault of the nth request.
 	faultOf func(n int, r *http.Request) trouble
 	// race is called once, when the first comment is about to be created.
 	race func(effect func())
