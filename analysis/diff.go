@@ -212,7 +212,7 @@ func nameMismatches(base, head *Summary) []string {
 		case namesOtherMapping:
 			list = append(list,
 				fmt.Sprintf("the mapping of %s belongs to another build: the names of its classes and leaks are "+
-					"wrong; pass that of its own build with %s", side.which, side.flag))
+					"wrong; pass the mapping of its own build with %s", side.which, side.flag))
 		}
 	}
 	return list

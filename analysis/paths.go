@@ -92,7 +92,7 @@ func (d *dump) unknown(class string) error {
 	e := &AbsentError{What: "class " + class, Warnings: d.warnings}
 	switch {
 	case strings.ContainsAny(class, "*?"):
-		e.Warnings = slices.Concat([]string{"write one full name, without * and ?"}, d.warnings)
+		e.Warnings = slices.Concat([]string{"write one full name, without * or ?"}, d.warnings)
 	case strings.HasPrefix(class, "class "):
 		e.Warnings = slices.Concat([]string{"write the name only; to see what holds the class itself, use its ID"},
 			d.warnings)

@@ -155,7 +155,7 @@ func TestPathsClassNames(t *testing.T) {
 		"com.shpo.CartActivity":     "did you mean com.shop.CartActivity?",
 		"CartActiv":                 "did you mean com.shop.CartActivity, com.shop.CartActivity[]?",
 		"com.shop.p*": "there is no class com.shop.p* in the dump; write one full name, without * " +
-			"and ?; did you mean com.shop.pay.PayActivity?",
+			"or ?; did you mean com.shop.pay.PayActivity?",
 		"P?yA*": "did you mean com.shop.pay.PayActivity?",
 		"class com.shop.CartActivity": "write the name only; to see what holds the class itself, use its ID; did you " +
 			"mean com.shop.CartActivity?",

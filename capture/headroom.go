@@ -390,7 +390,7 @@ func (r headroomRound) read(h *Headroom) {
 	case size > 0:
 		h.Files = known.Of(size)
 	default:
-		reason := "the shell may not list them, and the kernel does not count them (before Linux 6.2)"
+		reason := "the shell is not allowed to list them, and the kernel does not count them (before Linux 6.2)"
 		if r.refused != "" {
 			reason += "; " + r.refused
 		}
@@ -695,7 +695,7 @@ func (b bounds) bits(virtual known.Int, parent string) (bits int, reason string)
 // reason if the size is uncertain.
 func (b bounds) space(virtual known.Int) (known.Int, string) {
 	switch b.machine {
-	case "aarch64", "x86_64", "armv8l": // the last one is what arm64 reports to 32-bit programs
+	case "aarch64", "x86_64", "armv8l": // arm64 reports armv8l to 32-bit programs
 		return known.Of(spaceUnder64), ""
 	}
 	if b.abi64 != "" || virtual.Known && virtual.N > spaceUnder32 {

@@ -128,7 +128,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 			t.Errorf("%+v", h)
 		}
 		if counted := right != "none" || api >= 36; counted && h.Files != known.Of(want.files) || !counted &&
-			(h.Files.Known || !tells(h, "open files: the shell may not list them")) {
+			(h.Files.Known || !tells(h, "open files: the shell is not allowed to list them")) {
 			t.Errorf("%s: %v files, %q", h.Name, h.Files, h.Reasons)
 		}
 		limit := int64(32768)

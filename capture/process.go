@@ -75,7 +75,7 @@ func (p Process) Same(q Process) bool {
 func (p Process) Package() string {
 	name, _, _ := strings.Cut(p.Name, ":")
 	if i := strings.LastIndexByte(name, twinSign); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
-		return name[:i] // not an app's process, but a name stored in a run
+		return name[:i] // not the name of an app's process, but one stored in a run
 	}
 	return name
 }

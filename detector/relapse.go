@@ -40,7 +40,7 @@ func (m *robustMachine) relapseOf() relapse {
 		}
 	}
 	if len(ends) == 0 {
-		return relapse{} // too short to have levels
+		return relapse{} // every life is too short to have levels
 	}
 	r.begins, r.ends = median(begins), median(ends)
 	return r

@@ -113,7 +113,7 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	if len(bases) > 1 {
 		d.bases, d.does = fmt.Sprintf("%d base runs", len(bases)), fmt.Sprintf("%d base runs do", len(bases))
 	}
-	if m.lives.count > 0 { // the present life is only one of them
+	if m.lives.count > 0 { // the current life is only one of several lives
 		if lives, ok := m.compareLives(d, bases); ok {
 			return lives, true
 		}

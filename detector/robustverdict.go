@@ -285,7 +285,7 @@ func (j *judgement) settled() bool {
 		return false
 	}
 	n := len(j.levels)
-	for k := n; k >= 6 && j.flat == 0; k-- { // the longest flat end
+	for k := n; k >= 6 && j.flat == 0; k-- { // find the longest flat part at the end
 		if isFlat(j.levels[n-k:]) {
 			j.flat = time.Duration(float64(k) * j.apart * float64(time.Hour))
 		}

@@ -195,10 +195,10 @@ func HaveRetainedBelow(class string, bytes int64) types.GomegaMatcher {
 					least = c.RetainedBytes
 				}
 			}
-			words := fmt.Sprintf("%s: %s is not among the %d classes that retain the most, so it retains at most %s",
-				d.GomegaString(), class, len(d.Report.Classes), text.Bytes(max(least, 0)))
+			words := fmt.Sprintf("%s: %s is not among the %d classes that retain the most memory, "+
+				"so it retains at most %s", d.GomegaString(), class, len(d.Report.Classes), text.Bytes(max(least, 0)))
 			if least > 0 && bytes <= least {
-				return false, words, fmt.Errorf("judge %s: %s is not among the classes that retain the most",
+				return false, words, fmt.Errorf("judge %s: %s is not among the classes that retain the most memory",
 					d.GomegaString(), class)
 			}
 			return true, words, nil

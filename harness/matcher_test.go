@@ -100,8 +100,8 @@ func TestMatchers(t *testing.T) {
 			false,
 		},
 		"retained size unknown": {
-			HaveRetainedBelow("com.shop.Other", 1000), classes, false, "is not among the classes that retain the most",
-			true,
+			HaveRetainedBelow("com.shop.Other", 1000), classes, false,
+			"is not among the classes that retain the most memory", true,
 		},
 		"growing trip": {
 			HaveGrowingObjects(), growing, true, "expected it not to grow with every repetition",

@@ -111,7 +111,7 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	}
 	if waited := time.Since(began); waited > time.Second {
 		ginkgo.AddReportEntry("leakgate",
-			fmt.Sprintf("waited %v for the device, which %s used", waited.Round(time.Second), orAnother(holder)),
+			fmt.Sprintf("waited %v for the device, which %s was using", waited.Round(time.Second), orAnother(holder)),
 			types.ReportEntryVisibilityFailureOrVerbose)
 	}
 	s.setSerial()

@@ -245,7 +245,7 @@ func (l *Leaks) table() string {
 	h, waiting := l.hub, l.devices
 	l.mu.Unlock()
 	if waiting != "" {
-		return "leakgate: waiting for the device, which " + waiting + " uses"
+		return "leakgate: waiting for the device, which " + waiting + " is using"
 	}
 	if h == nil {
 		return ""

@@ -96,7 +96,7 @@ func (out *page) place(p *growth.Place, number int) {
 		if p.Stepwise {
 			steps = ", in steps, like a buffer that doubles"
 		}
-		out.line("%d. %s: %s at the same number of objects%s", number, shownName(holder(p)),
+		out.line("%d. %s: %s with the same number of objects%s", number, shownName(holder(p)),
 			text.SignedSize(p.GrowthBytes), steps)
 	} else {
 		out.line("%d. %s: %s objects, %s for each repetition, %s%s", number, shownName(holder(p)), text.Signed(p.Delta),

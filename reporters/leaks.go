@@ -461,7 +461,7 @@ func (out *page) accumulation(indent string, a *analysis.Accumulation) {
 			text.Bytes(b.Bytes))
 	}
 	if a.Cache != "" {
-		out.line("%sin a cache, %s, which bounds them", indent, shownName(a.Cache))
+		out.line("%sin a cache, %s, which bounds their number", indent, shownName(a.Cache))
 	}
 }
 

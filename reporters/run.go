@@ -128,7 +128,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 			fmt.Sprintf("%s -> %s: %s", DescribeState(t.From, policy), DescribeState(t.To, policy), t.Reason))
 	}
 	for _, text := range p.HeadroomReasons {
-		if !strings.HasSuffix(text, "does not run out of it") { // which is not a gap
+		if !strings.HasSuffix(text, "does not run out of it") { // a limit out of reach is not a gap
 			out.line("  unknown  distance to a limit: %s", text)
 		}
 	}

@@ -52,7 +52,8 @@ func TestTextOfLimits(t *testing.T) {
 	p := record.Process{
 		Process: "com.x", Limits: []record.LimitWarning{{T: 125, Text: "threads: 870 of 1000"}},
 		HeadroomReasons: []string{
-			"open files: the shell may not list them", "address space: a 64-bit process does not run out of it",
+			"open files: the shell is not allowed to list them",
+			"address space: a 64-bit process does not run out of it",
 		},
 	}
 	if err := WriteRun(&out, record.Run{Processes: []record.Process{p}}); err != nil {
@@ -60,7 +61,7 @@ func TestTextOfLimits(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\n  limit    at 2m5s: threads: 870 of 1000\n",
-		"\n  unknown  distance to a limit: open files: the shell may not list them\n",
+		"\n  unknown  distance to a limit: open files: the shell is not allowed to list them\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

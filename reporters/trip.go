@@ -32,7 +32,7 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 			out.tripLine("  %s %s per loop%s: %s", name(m.Name), rateOf(m, m.PerLoop), intervalOf(m), valuesOf(m))
 		case m.Verdict == record.VerdictInconclusive && (m.PerLoop != nil || m.Name == "heap"):
 			out.tripLine("  %s%s%s inconclusive: %s", name(m.Name), doubtfulRate(m), intervalOf(m), m.Text)
-		case !m.Grows && m.PerLoop != nil: // the others have too few readings, which the verdict states
+		case !m.Grows && m.PerLoop != nil: // the rest have too few readings, as the verdict states
 			others = append(others, *m)
 		}
 	}

@@ -111,7 +111,7 @@ func (c *command) end(err error, pid int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), killTimeout)
 	defer cancel()
 	if kerr := c.dev.runBlind(ctx, c.trace.killScript(pid)); kerr != nil {
-		return fmt.Errorf("%w (it may still run on the device: killing it there failed: %w)", err, kerr)
+		return fmt.Errorf("%w (it may still be running on the device: killing it there failed: %w)", err, kerr)
 	}
 	return err
 }

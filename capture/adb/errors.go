@@ -137,8 +137,8 @@ func (p phase) notFound() error {
 // not connect.
 func notReached(kind error, serial, from, answer string) error {
 	return faultf(kind,
-		"device %s%s is not connected, and the adb server could not connect to it (%s): check that it is on, in this "+
-			"network and has adb over Wi-Fi enabled", quoted(serial), from, quoted(answer))
+		"device %s%s is not connected, and the adb server could not connect to it (%s): check that it is switched on, "+
+			"is on this network and has adb over Wi-Fi enabled", quoted(serial), from, quoted(answer))
 }
 
 func noDevice() error {

@@ -347,15 +347,15 @@ func TestCancelEndsCommand(t *testing.T) {
 }
 
 // cancelOne cancels a command. On a busy machine the kill may be late. The call
-// then reports that the command may still run, and the test proves nothing. In
-// that case cancelOne repeats the test with another command.
+// then reports that the command may still be running, and the test proves
+// nothing. In that case cancelOne repeats the test with another command.
 func cancelOne(t *testing.T, name, command string, run func(context.Context, string) error) {
 	for range 10 {
 		if cancelOnce(t, name, command, run) {
 			return
 		}
 	}
-	t.Errorf("%s: each attempt reported that the command may still run", name)
+	t.Errorf("%s: each attempt reported that the command may still be running", name)
 }
 
 func cancelOnce(t *testing.T, name, command string, run func(context.Context, string) error) (sure bool) {
@@ -374,7 +374,7 @@ func cancelOnce(t *testing.T, name, command string, run func(context.Context, st
 		t.Errorf("%s: %v", name, err)
 		return true
 	}
-	if !strings.Contains(err.Error(), "may still run") {
+	if !strings.Contains(err.Error(), "may still be running") {
 		waitFor(t, name+" is gone", func() bool { return len(runningWith(n)) == 0 })
 		return true
 	}

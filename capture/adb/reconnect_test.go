@@ -122,7 +122,7 @@ func TestReconnect(t *testing.T) {
 		for range 3 {
 			_, err := d.Shell(soon(t), "cmd", nil, nil)
 			checkSentence(t, err, ErrDeviceGone,
-				`device "10.0.0.1:5555" is not connected, and the adb server could not connect to it ("failed to connect to '10.0.0.1:5555': \x1b[31mNo route to host"): check that it is on`)
+				`device "10.0.0.1:5555" is not connected, and the adb server could not connect to it ("failed to connect to '10.0.0.1:5555': \x1b[31mNo route to host"): check that it is switched on`)
 			s.want(t, 1)
 		}
 		c.linkTo(networked).asked = time.Now().Add(-reconnectEvery)

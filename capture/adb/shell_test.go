@@ -320,7 +320,8 @@ func retoken(packet, token string) string {
 }
 
 // TestCancelUnreachable checks that if the device cannot be reached, the call
-// still ends after a known time, and reports that the command may still run.
+// still ends after a known time, and reports that the command may still be
+// running.
 func TestCancelUnreachable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first string // sent before the cancellation; T is the token
@@ -355,7 +356,7 @@ func TestCancelUnreachable(t *testing.T) {
 					t.Errorf("took %v, want %v", took, tt.took)
 				}
 				if !errors.Is(err, context.Canceled) ||
-					!strings.Contains(fmt.Sprint(err), "may still run on the device") {
+					!strings.Contains(fmt.Sprint(err), "may still be running on the device") {
 					t.Errorf("error %v", err)
 				}
 			})

@@ -248,7 +248,7 @@ func (s *syncConn) pull(v2 bool, w io.Writer, most int64) (int64, error) {
 	}
 	n, err := s.receive(w, most)
 	if err == nil && n < info.Size && info.Mode.IsRegular() {
-		err = fmt.Errorf("the device sent %d of %d bytes: the file was truncated meanwhile", n, info.Size)
+		err = fmt.Errorf("the device sent %d of %d bytes: the file was truncated while it was read", n, info.Size)
 	}
 	return n, err
 }

@@ -466,7 +466,7 @@ func TestAnalyzeTruncated(t *testing.T) {
 	short := packed(t, recorded.Read(t, "hprof", "hprof-32.bin"))
 	r := analyzed(t, dumpFile(t, short[:len(short)*9/10]), "--top", "1")
 	if !r.Dump.Truncated || r.Dump.Objects == 0 || r.Dump.Objects >= 2926 || len(r.Warnings) < 2 ||
-		!strings.Contains(r.Warnings[0], "gzip data end early") {
+		!strings.Contains(r.Warnings[0], "gzip data ends early") {
 		t.Errorf("%+v, %q", r.Dump, r.Warnings)
 	}
 	// The report of an empty dump is empty.

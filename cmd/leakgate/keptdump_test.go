@@ -66,7 +66,7 @@ func TestDamagedKeptDump(t *testing.T) {
 	form := zstandard(dump)
 	path := dumpFile(t, form[:len(form)-1000])
 	code, out, errOut := typed(t, nil, "analyze", path)
-	if code != exitOK || !strings.Contains(out, "is truncated: its zstd data end early") {
+	if code != exitOK || !strings.Contains(out, "is truncated: its zstd data ends early") {
 		t.Errorf("exit %d, %s\n%.500s", code, errOut, out)
 	}
 	if _, out, _ := typed(t, nil, "analyze", path, "--json"); !strings.Contains(out, `"truncated": true`) {

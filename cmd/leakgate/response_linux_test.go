@@ -639,7 +639,7 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 			t.Errorf("process %s was read from %s, want status because of denied permissions: %q", p.Process, p.Source,
 				p.Reasons)
 		}
-		w.says(t, p.Process+" found: pid "+fmt.Sprint(p.PID)+", read by status")
+		w.says(t, p.Process+" found: pid "+fmt.Sprint(p.PID)+", memory source status")
 		assertFilesTold(t, p)
 	}
 	w.says(t, "user build, shell", "by status;", "no smaps_rollup: ", "no run_as: run-as: package not debuggable")

@@ -177,7 +177,7 @@ func (d *discovery) endScan(ctx context.Context) {
 		d.recordEvent(record.Event{
 			Event: "probing",
 			Text: fmt.Sprintf(
-				"%d of %d processes are read by status until the device reports better sources", missing,
+				"%d of %d processes are read from status until the device reports better sources", missing,
 				len(l.processes)),
 		})
 	}

@@ -320,9 +320,9 @@ func awaitTaken(ctx context.Context, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the run has not accepted it: %w", ctx.Err())
+			return fmt.Errorf("the run has not accepted the mark: %w", ctx.Err())
 		case <-late.C:
-			return fmt.Errorf("the run does not accept it; was it killed? %w", errNoRun)
+			return fmt.Errorf("the run does not accept the mark; was the run killed? %w", errNoRun)
 		case <-time.After(inboxPoll / 2):
 		}
 	}
@@ -345,7 +345,8 @@ func awaitDumps(ctx context.Context, id string) (markDumps, error) {
 		case err == nil && !info.ModTime().Equal(fresh):
 			fresh, seen = info.ModTime(), time.Now()
 		case time.Since(seen) > inboxTimeout:
-			return markDumps{}, fmt.Errorf("no update from the run for %v; was it killed? %w", inboxTimeout, errNoRun)
+			return markDumps{},
+				fmt.Errorf("no update from the run for %v; was the run killed? %w", inboxTimeout, errNoRun)
 		}
 		if _, err := os.Stat(filepath.Dir(id)); errors.Is(err, os.ErrNotExist) {
 			return markDumps{}, fmt.Errorf("the run has ended: %w", errNoRun)

@@ -140,7 +140,8 @@ func (i Instrument) runOn(ctx context.Context, dev capture.Device, st Env) (*int
 	if err != nil {
 		st.Record(dev.Serial(),
 			record.Event{
-				Event: "dropped", Text: fmt.Sprintf("device dropped the tests; they are not restarted: %v", err),
+				Event: "dropped",
+				Text:  fmt.Sprintf("device dropped the connection to the tests; they are not restarted: %v", err),
 			})
 		waitForDevice(ctx, dev)
 		return nil, fmt.Errorf("run tests on %s: %w: %w", dev.Serial(), errDropped, err)

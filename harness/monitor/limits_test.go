@@ -110,7 +110,8 @@ func TestHeadroomReportsUnreadableValues(t *testing.T) {
 		x := r.process(t, "S1", "com.shop")
 		reasons := strings.Join(x.HeadroomReasons, "\n")
 		for _, want := range []string{
-			"open files: the shell may not list them", "address space: a 64-bit process does not run out of it",
+			"open files: the shell is not allowed to list them",
+			"address space: a 64-bit process does not run out of it",
 		} {
 			if !strings.Contains(reasons, want) {
 				t.Errorf("no %q in %q", want, x.HeadroomReasons)

@@ -187,7 +187,7 @@ func TestNowOfDisconnectedPhone(t *testing.T) {
 		// disconnected.
 		run, err := w.Stop("done")
 		if err != nil || run.ExitCode != record.ExitNoDevice ||
-			!strings.Contains(run.Devices[0].Error, "does not respond at the end of the run") {
+			!strings.Contains(run.Devices[0].Error, "has not responded for 10m0s at the end of the run") {
 			t.Errorf("exit %d, %+v, %v", run.ExitCode, run.Devices[0].Error, err)
 		}
 	})

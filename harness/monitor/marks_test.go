@@ -386,7 +386,7 @@ func TestMissingDumps(t *testing.T) {
 		"no process at a mark": {
 			func(*Options) {}, rooted(), true, `no heap dump at mark "loop 1": no process of the app was found`,
 		},
-		"process ended before the end": {end, rooted(), true, "no heap dump at the end: the process had ended before"},
+		"process ended before the end": {end, rooted(), true, "no heap dump at the end: the process had already ended"},
 		"dump at a mark refused": {
 			func(*Options) {}, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at mark",
 		},

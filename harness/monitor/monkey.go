@@ -62,8 +62,8 @@ func (m Monkey) runOn(ctx context.Context, dev capture.Device, st Env) (*int, er
 		// With the same seed, monkey would repeat the first events.
 		rest.Seed++
 		st.Record(dev.Serial(), record.Event{Event: "workload", Text: fmt.Sprintf(
-			"device dropped monkey; continuing after about %d of %d events with seed %d", m.Events-rest.Events,
-			m.Events, rest.Seed)})
+			"device dropped the connection to monkey; continuing after about %d of %d events with seed %d",
+			m.Events-rest.Events, m.Events, rest.Seed)})
 	}
 }
 

@@ -145,7 +145,7 @@ func (r *responses) orderFinal() {
 		if !x.present {
 			if r.run.atEnd() {
 				r.recordMissing(order{subject: x, trigger: record.TriggerEnd, requested: true},
-					"the process had ended before")
+					"the process had already ended")
 			}
 			continue
 		}

@@ -339,7 +339,7 @@ func (q *silence) finalProbe(ctx context.Context) {
 		q.answered()
 	case ctx.Err() == nil:
 		away := time.Since(q.outage.since).Round(time.Second)
-		q.err = fmt.Errorf("device %s does not respond at the end of the run, for %v: %w", q.dev.Serial(), away, err)
+		q.err = fmt.Errorf("device %s has not responded for %v at the end of the run: %w", q.dev.Serial(), away, err)
 	}
 }
 

@@ -127,9 +127,9 @@ func (w *subjects) setLevel(x *subject, probe capture.Probe) {
 	switch {
 	case probe.Level != was.Level:
 		w.recordEventAt(w.identity(x, "level",
-			fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was.Level.Source)), w.part.Up())
+			fmt.Sprintf("memory source %s instead of %s", probe.Level.Source, was.Level.Source)), w.part.Up())
 	case provisional:
-		w.recordEvent(w.identity(x, "probed", fmt.Sprintf("read by %s", probe.Level.Source)))
+		w.recordEvent(w.identity(x, "probed", fmt.Sprintf("memory source %s", probe.Level.Source)))
 	}
 }
 
@@ -167,10 +167,10 @@ func (w *subjects) interval() time.Duration {
 // foundText describes a new process.
 func foundText(p capture.Process, probe capture.Probe) string {
 	if p.Twin > 1 {
-		return fmt.Sprintf("pid %d of uid %d, one of several processes with the same name, read by %s", p.PID,
+		return fmt.Sprintf("pid %d of uid %d, one of several processes with the same name, memory source %s", p.PID,
 			p.UID, probe.Level.Source)
 	}
-	return fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)
+	return fmt.Sprintf("pid %d, memory source %s", p.PID, probe.Level.Source)
 }
 
 // goneText describes how the life ended; the event itself names the process.

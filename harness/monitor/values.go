@@ -29,7 +29,7 @@ func breakdown(b dumpsys.Block, memTotalKB int64) (out *record.Breakdown, warnin
 	number := func(name string, kb known.Int) *int64 {
 		if kb.Known && (kb.N < 0 || kb.N > most) {
 			warnings = append(warnings,
-				fmt.Sprintf("%s: %d kB exceed the %d kB that a process can have on this device", name, kb.N, most))
+				fmt.Sprintf("%s: %d kB exceeds the %d kB that a process can have on this device", name, kb.N, most))
 			return nil
 		}
 		return number(kb)

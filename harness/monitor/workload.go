@@ -219,7 +219,9 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Env) (*
 	}
 	st.Record(dev.Serial(),
 		record.Event{
-			Event: "dropped", Text: fmt.Sprintf("device dropped the workload's command; it is not restarted: %v", err),
+			Event: "dropped",
+			Text: fmt.Sprintf("device dropped the connection to the workload's command; it is not restarted: %v",
+				err),
 		})
 	// Only now is it known whether the device is lost.
 	waitForDevice(ctx, dev)

@@ -60,7 +60,7 @@ func recordAt(dump []byte, n int) (Record, error) {
 		return Record{}, fmt.Errorf("damage the dump: %w", err)
 	}
 	if n < 0 || n >= len(records) {
-		return Record{}, fmt.Errorf("damage the dump: no record %d, the dump has %d", n, len(records))
+		return Record{}, fmt.Errorf("damage the dump: no record %d, the dump has %d records", n, len(records))
 	}
 	return records[n], nil
 }

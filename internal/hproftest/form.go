@@ -241,7 +241,7 @@ func newDump(h *Heap, f Form) (*dump, error) {
 		return nil, fmt.Errorf("write the heap: unknown runtime %d", f.Runtime)
 	}
 	if f.IDSize != 4 && f.IDSize != 8 {
-		return nil, fmt.Errorf("write the heap: IDs of %d bytes", f.IDSize)
+		return nil, fmt.Errorf("write the heap: IDs of %d bytes; want 4 or 8", f.IDSize)
 	}
 	d := &dump{
 		Heap: h, Form: f, names: map[string]hprof.ID{}, serials: map[*Class]uint32{}, layouts: map[*Class][]slot{},

@@ -370,7 +370,7 @@ func (h *Heap) SetIn(r Ref, c *Class, name string, v any) {
 			return
 		}
 	}
-	h.fail("%s declares no field %q that object %d has", c.name, name, r)
+	h.fail("object %d has no field %q declared by %s", r, name, c.name)
 }
 
 func (c *Class) extends(super *Class) bool {

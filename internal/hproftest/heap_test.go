@@ -463,7 +463,7 @@ func TestMistakes(t *testing.T) {
 		"INSTANCE_DUMP is not a GC root":                 func(h *Heap) { h.Root(hprof.SubInstance, h.Main().Ref) },
 		"has no fields":                                  func(h *Heap) { h.Set(h.String("x"), "count", 1) },
 		"has no element 1":                               func(h *Heap) { h.SetElement(h.String("x"), 1, 0) },
-		"declares no field": func(h *Heap) {
+		`has no field "size" declared by java.util.HashMap`: func(h *Heap) {
 			h.SetIn(h.ArrayList().Ref, h.Class("java.util.HashMap"), "size", 1)
 		},
 		`a lifecycle has no state "BORED"`:  func(h *Heap) { h.Lifecycle("BORED") },

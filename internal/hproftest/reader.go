@@ -43,7 +43,7 @@ func Parse(data []byte) (hprof.Header, []Record, error) {
 	var h hprof.Header
 	format, rest, ok := bytes.Cut(data, []byte{0})
 	if !ok || len(rest) < 12 {
-		return h, nil, fmt.Errorf("%d bytes have no header", len(data))
+		return h, nil, fmt.Errorf("no header in %d bytes", len(data))
 	}
 	p := &parser{data: data, at: len(format) + 1, end: len(data)}
 	h = hprof.Header{Format: string(format), IDSize: int(p.number(4))}

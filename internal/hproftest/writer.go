@@ -216,7 +216,7 @@ func (w *Writer) value(t hprof.Type, v uint64) {
 // unknown tag that was read from another dump.
 func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
 	if tag == hprof.TagHeapDump || tag == hprof.TagHeapDumpSegment {
-		w.fail("a record", errors.New("use the methods for heaps"))
+		w.fail("a record", errors.New("use the methods that write heap records"))
 	}
 	if !w.begin(tag, int64(len(body))) {
 		return
@@ -238,7 +238,7 @@ func (w *Writer) start(tag hprof.Tag, size int64) bool {
 		w.fail("a record", errors.New("the dump is closed"))
 	}
 	if size > math.MaxUint32 {
-		w.fail("a record", fmt.Errorf("%d bytes are too large for a record", size))
+		w.fail("a record", fmt.Errorf("%d bytes do not fit into a record", size))
 	}
 	if w.err != nil {
 		return false

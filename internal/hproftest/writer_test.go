@@ -617,7 +617,8 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 			"unexpected EOF",
 		},
 		"segment as record": {
-			func(w *hproftest.Writer) { w.Record(hprof.TagHeapDump, 0, nil) }, "use the methods for heaps",
+			func(w *hproftest.Writer) { w.Record(hprof.TagHeapDump, 0, nil) },
+			"use the methods that write heap records",
 		},
 		"too long for 0x1c": {
 			func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 1<<29, nil) },

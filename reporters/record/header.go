@@ -249,7 +249,7 @@ func (k *keys) members(path string, raw []byte) (members, error) {
 			return nil, err
 		}
 		if i, twice := at[m.name]; twice {
-			k.add("duplicate key %s, the last one counts", text.Quote(path+m.name, maxQuoted))
+			k.add("duplicate key %s, the last one is used", text.Quote(path+m.name, maxQuoted))
 			out[i] = m
 			continue
 		}

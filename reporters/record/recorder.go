@@ -118,7 +118,7 @@ func (r *Recorder) write(v any) error {
 		return fmt.Errorf("encode line of %s: %w", SamplesName, err)
 	}
 	if r.line.Len() > maxLine {
-		return fmt.Errorf("append to %s: a line of %d bytes is too long to be read again", SamplesName, r.line.Len())
+		return fmt.Errorf("append to %s: a line of %d bytes is too long to be read back", SamplesName, r.line.Len())
 	}
 	n, err := r.f.Write(r.line.Bytes())
 	if err == nil {

@@ -430,7 +430,7 @@ func ReadRun(dir string) (Run, error) {
 		return Run{}, fmt.Errorf("decode %s: %w", path, err)
 	}
 	if run.Schema != RunSchema {
-		return Run{}, fmt.Errorf("decode %s: schema is %q, not %q; use a leakgate of the version that wrote it",
+		return Run{}, fmt.Errorf("decode %s: schema is %q, not %q; use the leakgate version that wrote it",
 			path, run.Schema, RunSchema)
 	}
 	return run, nil

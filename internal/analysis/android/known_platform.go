@@ -56,7 +56,7 @@ var platformLeaks = []trace.Matcher{
 		"This is a pool of three TextLines, and recycle() did not clear all of their fields.",
 		"https://github.com/android/platform_frameworks_base/commit/893d6fe48d37f71e683f722457bea646994a10", until(22)),
 	leak(instanceField("android.os.Message", "obj"),
-		"A thread that waits on a queue keeps the last message that it took in a local variable. A dialog keeps "+
+		"A thread that waits on a queue keeps, in a local variable, the last message that it took. A dialog keeps "+
 			"message templates that are never recycled, "+
 			"and such a message can be one of them, with listeners that hold the activity. Fixed in Android 12. "+
 			"Remedy: AndroidLeakFixes.FLUSH_HANDLER_THREADS of plumber-android.",
@@ -123,7 +123,7 @@ var platformLeaks = []trace.Matcher{
 			"it. Fixed in Android 6.",
 		"https://code.google.com/p/android/issues/detail?id=152173", until(22)),
 	leak(instanceField("android.widget.Editor$Blink", "this$0"),
-		"The cursor of an EditText blinks by delayed messages, one of which is posted after the dialog is gone. "+
+		"Delayed messages make the cursor of an EditText blink; one of them is posted after the dialog is gone. "+
 			"Remedy: call setCursorVisible(false) when the dialog is dismissed.",
 		"https://code.google.com/p/android/issues/detail?id=188551", until(23)),
 	leak(staticField(connectivityManager, "sInstance"),
@@ -144,7 +144,7 @@ var platformLeaks = []trace.Matcher{
 		"BiometricPrompt keeps a FingerprintManager, whose context is a destroyed activity.",
 		sharkFile+"BIOMETRIC_PROMPT", at(28)),
 	leak(instanceField("android.widget.Magnifier$InternalPopupWindow", "mCallback"),
-		"The popup of a Magnifier is held by native code that draws it, with the callback of the editor, after the "+
+		"Native code that draws the popup of a Magnifier holds it, and with it the callback of the editor, after the "+
 			"activity is destroyed.",
 		sharkFile+"MAGNIFIER", at(28)),
 	leak(instanceField("com.android.internal.policy.BackdropFrameRenderer", "mDecorView"),
@@ -165,7 +165,7 @@ var platformLeaks = []trace.Matcher{
 		"Native code holds the binder stub of an input connection.",
 		sharkFile+"CONTROLLED_INPUT_CONNECTION_WRAPPER"),
 	leak(jniGlobal("android.widget.Toast$TN"),
-		"Native code holds the binder stub by which a toast is shown.",
+		"Native code holds the binder stub through which a toast is shown.",
 		sharkFile+"TOAST_TN"),
 	leak(instanceField("android.app.ApplicationPackageManager$HasSystemFeatureQuery", "this$0"),
 		"In a preview of Android 11, the query of a static cache was a non-static inner class, so it kept its "+

@@ -113,8 +113,8 @@ var vendorLeaks = []trace.Matcher{
 			"SensorManager from the application context first.",
 		sharkFile+"SYSTEM_SENSOR_MANAGER__MAPPCONTEXTIMPL", by(at(19), lenovo), by(at(22), vivo)),
 	leak(staticField("android.app.Instrumentation", "mRecommendActivity"),
-		"FlymeOS 4.5 and newer keeps an activity of its own, com.android.internal.app.RecommendActivity, in a static "+
-			"field.",
+		"Since version 4.5, FlymeOS keeps an activity of its own, com.android.internal.app.RecommendActivity, in a "+
+			"static field.",
 		sharkFile+"INSTRUMENTATION_RECOMMEND_ACTIVITY", by(between(21, 22), meizu)),
 	leak(instanceField("android.app.admin.DevicePolicyManager$SettingsObserver", "this$0"),
 		"A content observer, not in AOSP, is held by its binder transport and keeps the DevicePolicyManager and the "+

@@ -94,7 +94,7 @@ var quantities = []quantity{
 		value: func(r *GraphicsReading) known.Int { return times(r.Views, 1) }},
 	{source: Gfxinfo, name: "windows", unit: Count,
 		value: func(r *GraphicsReading) known.Int { return times(r.ViewRoots, 1) }},
-	{source: GPU, name: "memory of the process on the GPU", unit: Bytes,
+	{source: GPU, name: "GPU memory of the process", unit: Bytes,
 		value: func(r *GraphicsReading) known.Int { return times(r.GPUBytes, 1) }},
 	{source: SurfaceFlinger, name: "buffers of the whole device", unit: Bytes, whole: true,
 		value: func(r *GraphicsReading) known.Int { return sumOf(r.Buffers, r.BuffersRead) }},

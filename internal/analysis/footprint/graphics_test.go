@@ -74,7 +74,7 @@ func TestCompareGraphics(t *testing.T) {
 	unavailable := []Incomparable{
 		{Meminfo, "Gfx dev", "unknown before"},
 		{Gfxinfo, "buffers imported by gralloc", "unknown after"},
-		{GPU, "memory of the process on the GPU", "unknown after: not counted by this device?"},
+		{GPU, "GPU memory of the process", "unknown after: not counted by this device?"},
 		{SurfaceFlinger, "buffers of the whole device", "unknown after"},
 	}
 	if !slices.Equal(g.Unavailable, unavailable) {
@@ -86,7 +86,7 @@ func TestCompareGraphics(t *testing.T) {
 		"layer c +1: 0 -> 1 buffers",
 		"not available from dumpsys meminfo: Gfx dev (unknown before)",
 		"not available from dumpsys gfxinfo: buffers imported by gralloc (unknown after)",
-		"not available from dumpsys gpu: memory of the process on the GPU (unknown after: not counted by this device?)",
+		"not available from dumpsys gpu: GPU memory of the process (unknown after: not counted by this device?)",
 		"not available from dumpsys SurfaceFlinger: buffers of the whole device (unknown after)",
 	}
 	if got := g.Lines(5); !slices.Equal(got, lines) {

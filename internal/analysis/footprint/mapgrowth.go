@@ -179,7 +179,7 @@ func mapWarnings(before, after *Map, plain bool) (list []error) {
 		}
 		if d.full {
 			list = append(list,
-				fmt.Errorf("%s: there are more than %d names; the others are combined as %s", side.when, side.m.most,
+				fmt.Errorf("%s: there are more than %d names; the rest are combined as %s", side.when, side.m.most,
 					othersName))
 		}
 	}

@@ -29,7 +29,7 @@ var ignored = []trace.Matcher{
 		"This map has the time of each kind of violation that occurred.",
 		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt STRICT_MODE_VIOLATION_TIME"),
 	ignore(trace.InstanceField, "androidx.compose.ui.test.TestContext", "states",
-		"The list of the states of a test grows without bounds.",
+		"The list of a test's states grows without bound.",
 		"LeakCanary AndroidObjectGrowthReferenceMatchers.kt COMPOSE_TEST_CONTEXT_STATES"),
 	ignore(trace.InstanceField, "android.content.res.Resources", "mThemeRefs",
 		"These weak references to themes are removed only when there are many.",

@@ -105,7 +105,7 @@ func (r *registry) locked(id hprof.ID) slot {
 }
 
 // dumped records the CLASS_DUMP found at the given offset of the file. If a
-// class has several such records, the last one counts.
+// class has several such records, the last one is used.
 func (r *registry) dumped(c *hprof.Class, at int64) {
 	kept := *c
 	kept.Statics = append([]hprof.Static(nil), c.Statics...)

@@ -208,7 +208,7 @@ func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
 		o.Snapshot = len(f.Snapshots) - 1
 	}
 	if o.Snapshot >= len(f.Snapshots) {
-		return nil, fmt.Errorf("load heap %d: the file has %d", o.Snapshot, len(f.Snapshots))
+		return nil, fmt.Errorf("load heap %d: the number of heaps in the file is %d", o.Snapshot, len(f.Snapshots))
 	}
 	g := &Graph{
 		Model: cmp.Or(o.Model, Ahat), Header: f.Header, Truncated: f.Truncated, RootCounts: map[hprof.SubTag]int64{},

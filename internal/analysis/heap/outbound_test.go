@@ -114,7 +114,7 @@ func (a *answer) askLocation(g *heap.Graph, l *heap.Locations, o *object) error 
 		body = slices.Clone(whole.Body)
 		return nil
 	})
-	// If two records have the same ID, the last one counts. Read also visits
+	// If two records have the same ID, the last one is used. Read also visits
 	// that record last, because the dump is a single chunk.
 	if err != nil || !slices.Equal(r.Body, body) {
 		return fmt.Errorf("got body %x, want %x: %w", r.Body, body, err)

@@ -368,7 +368,7 @@ func (l *loader) number(ctx context.Context) (err error) {
 	}
 	workers, seen := l.options.Workers, duplicates{twice: map[uint32]int64{}}
 	if l.Duplicates > 0 {
-		// If an object has several records, the last one counts, so the order
+		// If an object has several records, the last one is used, so the order
 		// of the file matters.
 		workers = 1
 		if seen.seen, err = newBitset(&l.arena, n); err != nil {

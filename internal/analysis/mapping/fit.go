@@ -95,7 +95,7 @@ func (f *Fit) AddFields(m *Mapping, class string, fields []string) {
 // one app may use the same names for different classes, which only AddFields
 // and Belongs detect.
 func (f Fit) Mismatch() error {
-	const advice = "names of the source would be wrong; use the mapping.txt of the build that ran"
+	const advice = "the source names would be wrong; use the mapping.txt of the build that ran"
 	switch {
 	case f.Missing >= fewFields && f.Missing*missingShare > f.Fields:
 		return fmt.Errorf("the mapping%s belongs to another build: %d of the %d fields that it names are not in the "+
@@ -128,8 +128,8 @@ func (m *Mapping) Belongs(source string) error {
 	if !ok || m.ID == "" || id == m.ID || id == m.Hash {
 		return nil
 	}
-	return fmt.Errorf("the mapping has the ID %.80q, but the dump is from a build with the mapping %.80q: names of "+
-		"the source would be wrong; use the mapping of that build", m.ID, id)
+	return fmt.Errorf("the mapping has the ID %.80q, but the dump is from a build with the mapping %.80q: the source "+
+		"names would be wrong; use the mapping of that build", m.ID, id)
 }
 
 // Obfuscated returns nil if the class names are those of an unobfuscated build;

@@ -92,7 +92,7 @@ func TestCutSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("standard input is truncated: its gzip data end early, after %s; 5 000 bytes were unpacked: "+
+	want := fmt.Sprintf("standard input is truncated: its gzip data ends early, after %s; 5 000 bytes were unpacked: "+
 		"unexpected EOF", text.Bytes(int64(len(packed)-1)))
 	if f.Truncated == nil || f.Truncated.Error() != want {
 		t.Errorf("%v\nwant %s", f.Truncated, want)

@@ -56,7 +56,7 @@ func (s *source) Read(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
-	if s.ended { // a terminal or a FIFO may have more data after an end
+	if s.ended { // a terminal or a FIFO may have more data after an end of file
 		return 0, io.EOF
 	}
 	for range maxEmpty {

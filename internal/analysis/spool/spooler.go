@@ -237,7 +237,8 @@ func (w *writing) progress() {
 
 func (w *writing) write(piece []byte) error {
 	if int64(len(piece)) > w.o.Cap-w.size {
-		return fmt.Errorf("spool %s: %w of %s for a temporary file%s; if that is right, raise the cap with --spool-cap",
+		return fmt.Errorf("spool %s: %w of %s for a temporary file%s; if this size is expected, "+
+			"raise the cap with --spool-cap",
 			w.in.name, ErrCap, text.Bytes(w.o.Cap), w.need())
 	}
 	if w.fills(int64(len(piece))) {
@@ -311,8 +312,8 @@ func (w *writing) ending() error {
 			"was free, %s; free some space, or set TMPDIR (TMP on Windows) to a folder on a larger disk",
 			w.in.name, ErrDiskFull, w.u.declared, w.o.Dir, text.Bytes(w.room.free))
 	case w.u.declared > 0:
-		return fmt.Errorf("spool %s: %w of %s for a temporary file: it has %d bytes unpacked; if that is right, "+
-			"raise the cap with --spool-cap",
+		return fmt.Errorf("spool %s: %w of %s for a temporary file: it has %d bytes unpacked; if this size is "+
+			"expected, raise the cap with --spool-cap",
 			w.in.name, ErrCap, text.Bytes(w.o.Cap), w.u.declared)
 	case w.u.refused != "":
 		return fmt.Errorf("unpack %s: it is packed with %v, and its content looks like %s", w.in.name, w.u.format,
@@ -341,7 +342,7 @@ func (w *writing) file() (*File, error) {
 	switch {
 	case w.u.err == nil:
 	case w.truncated():
-		f.Truncated = fmt.Errorf("%s is truncated: its %v data end early, after %s; %s were unpacked: %w",
+		f.Truncated = fmt.Errorf("%s is truncated: its %v data ends early, after %s; %s were unpacked: %w",
 			w.in.name, w.u.format, text.Bytes(w.u.at), text.Bytes(w.size), io.ErrUnexpectedEOF)
 	default:
 		f.Damage = &DamageError{Format: w.u.format, At: w.u.at, Kept: w.size, Err: w.u.err}

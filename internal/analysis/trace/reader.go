@@ -232,7 +232,7 @@ type matched struct {
 }
 
 // indexMatchers indexes the matchers of fields; if several have the same key,
-// the last one counts.
+// the last one is used.
 func (r *Reader) indexMatchers() {
 	r.matchers, r.matching = map[matched]*Matcher{}, map[string]bool{}
 	for i := range r.rules.Matchers {

@@ -133,7 +133,7 @@ func (h *heapDump) readHelp(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("am does not respond in %v: system_server hangs", h.scaled(helpTimeout))
+		return fmt.Errorf("am did not respond within %v: system_server hangs", h.scaled(helpTimeout))
 	case err != nil:
 		return fmt.Errorf("run am: %w", err)
 	}

@@ -276,7 +276,7 @@ func (h *heapDump) remove(ctx context.Context) {
 	// This reason comes first, because the last reasons are dropped if there
 	// are too many.
 	h.result.reasons = slices.Insert(h.result.reasons, 0,
-		fmt.Sprintf("%s may be left on the device (the next start retries; "+
+		fmt.Sprintf("%s may be left on the device (leakgate retries the removal at its next start; "+
 			"`adb shell rm -rf %[1]s` removes it now): %v",
 			h.remote, err))
 	h.result.left = h.remote

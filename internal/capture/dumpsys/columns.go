@@ -61,7 +61,7 @@ type columns struct {
 	swapped bool
 }
 
-const maxColumns = 32 // Android prints 11 at most
+const maxColumns = 32 // Android prints at most 11
 
 // columnsOf parses the two header lines, using the dashes under them; it
 // returns nil if they are not the header of a memory table.

@@ -210,7 +210,7 @@ type exitScan struct {
 	began    bool
 	pkg      string
 	cur      *Exit
-	seen     map[string]bool // the fields of cur read so far; of duplicates, the first is used
+	seen     map[string]bool // the fields of cur read so far; the first value of a repeated field is used
 	open     bool            // the description of cur continues on the next line
 }
 

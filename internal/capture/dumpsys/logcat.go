@@ -129,12 +129,12 @@ func (l Logcat) Kill() bool {
 
 const (
 	maxLogLine = 8 << 10 // a log entry has at most 4068 bytes (LOGGER_ENTRY_MAX_PAYLOAD)
-	maxLogHead = 4 << 10 // of the stream, in which an error message is searched for
+	maxLogHead = 4 << 10 // bytes of the stream that are searched for an error message
 	maxClip    = 256
 	maxStamp   = 48
 	maxCauses  = 32 // ART has 20 causes
-	maxPIDs    = 64 // of one process name
-	maxComm    = 15 // TASK_COMM_LEN without its zero
+	maxPIDs    = 64 // maximum for one process name
+	maxComm    = 15 // TASK_COMM_LEN without the terminating zero
 )
 
 // ScanLogcat parses the output of `logcat -d` in the threadtime, time and brief

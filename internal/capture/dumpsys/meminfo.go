@@ -98,7 +98,7 @@ type Row struct {
 
 const (
 	maxBlocks  = 512
-	maxRows    = 128 // of a block; Android has 19
+	maxRows    = 128 // maximum for one block; Android prints 19
 	maxObjects = 64
 )
 
@@ -174,7 +174,7 @@ type meminfoScan struct {
 type blockFacts struct {
 	table, totalRow     bool // the header of the table, and its last row
 	summary, summaryEnd bool // the title of the App Summary, and its TOTAL
-	summaryRss          bool // the App Summary has a column Rss
+	summaryRss          bool // the App Summary has an Rss column
 	badCell             bool // a cell of the table is invalid
 	lostRow             bool // a row has no name: it may be one of the rows that seem to be missing
 	brokenOff, cut      bool // the dump was aborted in this block; the input ends in it without a newline
@@ -493,6 +493,6 @@ func (p *meminfoScan) checkSum() {
 	}
 	total, _ := b.Row("TOTAL")
 	if want := sum + total.SwapPss.N; want != total.Pss.N {
-		p.warnings.Add(p.in.n, "TOTAL", nil, "the rows do not add up to it")
+		p.warnings.Add(p.in.n, "TOTAL", nil, "differs from the sum of the rows")
 	}
 }

@@ -40,7 +40,7 @@ func (a Answer) String() string {
 }
 
 const (
-	maxText = 4 << 20 // of one command's output; meminfo of one process has 5 kB
+	maxText = 4 << 20 // bytes of one command's output; meminfo of one process has 5 kB
 	maxName = 256     // maximum length in bytes of a process name, a row name or an object name
 )
 
@@ -79,7 +79,7 @@ func kiloBytes(s string) (n int64, coarse, ok bool) {
 // lines iterates over a string line by line.
 type lines struct {
 	rest string
-	n    int // of the line that next returned most recently
+	n    int // number of the line that next returned most recently
 }
 
 // next returns a line without its end (\n, \r\n, or the \r\r\n of old adb on

@@ -102,7 +102,7 @@ func royFuller(alpha, se float64, n int) float64 {
 		return 0
 	}
 	const (
-		median = -1.96 // of the t value of a unit root, with a line
+		median = -1.96 // median t value of a unit root, for a fit with a linear trend
 		a, r   = 10, 2
 	)
 	t, size := (alpha-1)/se, float64(n)

@@ -43,7 +43,7 @@ func (e Exception) Validate() error {
 	}
 	switch {
 	case named != 1:
-		return errors.New("accept a leak: name it by exactly one of key, class and reference")
+		return errors.New("accept a leak: identify it by exactly one of key, class and reference")
 	case e.Key != "" && len(e.Key) < minKey:
 		return fmt.Errorf("accept leak %s: a key has at least %d characters", e.name(), minKey)
 	case e.Held != "" && !strings.Contains(e.Held, "."):

@@ -58,7 +58,7 @@ func (c *Checkout) Ancestors(ctx context.Context, head string, commits []string)
 			return nil, nil, fmt.Errorf("find ancestors: %w", err)
 		case ahead == 0:
 			behind[name] = n
-		case shallow && n > 0: // with n == 0 it is a descendant of head
+		case shallow && n > 0: // with n == 0 the commit is a descendant of head
 			unknown = append(unknown, name)
 		}
 	}

@@ -44,7 +44,7 @@ func (u *unit) facade(file string) string {
 		case t.is("JvmMultifileClass"):
 			several = true
 		case t.is("class") || t.is("fun") || t.is("val") || t.is("var") || t.is("object") || t.is("interface"):
-			i = len(u.tokens) // no annotations of the file follow
+			i = len(u.tokens) // no file annotations follow
 		}
 	}
 	switch {

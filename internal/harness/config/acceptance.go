@@ -42,7 +42,7 @@ func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error
 		return nil, err
 	}
 	if tail := again[max(len(again)-len(entries), 0):]; !slices.EqualFunc(tail, entries, sameAccepted) {
-		return nil, fmt.Errorf("write %s: the entries cannot be written as YAML", name)
+		return nil, fmt.Errorf("write %s: the entries cannot be encoded as YAML", name)
 	}
 	return out.Bytes(), nil
 }

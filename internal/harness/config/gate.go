@@ -143,7 +143,7 @@ func gateKey(c *Config) key {
 		keys = append(keys, rulesKey(&c.Gate.Rules, path))
 	}
 	return key{name: "gate", keys: keys, read: switchedOn(keys, "write {} for the default rules"),
-		about:  "What the run must satisfy. Each rule has a default of its own; an empty list removes it.",
+		about:  "What the run must satisfy. Each rule has a default of its own; an empty list removes the rule.",
 		hidden: func() bool { return !c.gated }, unset: "no rules are applied"}
 }
 

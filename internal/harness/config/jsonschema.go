@@ -119,7 +119,7 @@ func JSONSchema() ([]byte, error) {
 // together lists the rules about several keys that a schema can express.
 var together = []object{
 	{
-		{"description", "Something to watch is required."},
+		{"description", "A package or a list of processes is required."},
 		{
 			"properties",
 			object{

@@ -37,7 +37,7 @@ type key struct {
 
 	about   string   // a description in one sentence
 	example string   // a value, as YAML
-	unset   string   // the effect if there is no value, if that is possible
+	unset   string   // the effect of a missing value, if it may be missing
 	choice  bool     // exactly one of the keys below is present, apart from keys with beside set
 	beside  bool     // the key is allowed beside the chosen key
 	brief   string   // the key below for which a single value is a short form

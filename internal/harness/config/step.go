@@ -161,7 +161,7 @@ func (w *walker) stepsOfAll(of map[string][]Step) {
 			name := fmt.Sprintf("diagnose.steps.%s[%d].name", kind.name, i)
 			if kind.name != everyKind && w.accepted(name) && slices.ContainsFunc(of[everyKind], s.namedAlike) {
 				w.refuseValue(w.written[name], &fault{message: quoted(s.Name) +
-					" is the name of two steps: steps of all are added to every kind, and each needs its own file"})
+					" is the name of two steps: steps under all are added to every kind, and each needs its own file"})
 			}
 		}
 	}

@@ -318,7 +318,7 @@ func ReadBaseline(raw []byte) (*Baseline, error) {
 		return nil, fmt.Errorf("read baseline: %w", err)
 	}
 	if f.Schema != BaselineSchema {
-		return nil, fmt.Errorf("read baseline: its schema is %s, want %s; use a leakgate of the version that wrote it",
+		return nil, fmt.Errorf("read baseline: its schema is %s, want %s; use the leakgate version that wrote it",
 			text.Quote(f.Schema, 40), BaselineSchema)
 	}
 	if err := f.check(); err != nil {

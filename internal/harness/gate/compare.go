@@ -204,7 +204,7 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	r.Evidence = c.evidence()
 	p.sight(&r, key)
 	named := h
-	if r.Status == comparison.Wider { // accepting one class does not accept other classes at the same place
+	if r.Status == comparison.Wider { // accepting one class does not accept other classes in the same place
 		named = c.widening()
 	}
 	p.accept(&r, named)

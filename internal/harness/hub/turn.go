@@ -131,7 +131,7 @@ func (r *ring) take(ctx context.Context, who string, waiting func(holder string)
 	r.waiting = slices.DeleteFunc(r.waiting, func(c chan *Turn) bool { return c == got })
 	r.mu.Unlock()
 	select {
-	case t := <-got: // the device arrived at the last moment
+	case t := <-got: // the device was assigned at the last moment
 		t.Release()
 	default:
 	}

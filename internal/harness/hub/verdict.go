@@ -74,7 +74,7 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 	line := fmt.Sprintf("%s: %s: %s", p.Process, p.Gate, p.Reason)
 	for _, d := range p.Deaths {
 		if slices.Contains([]string{"out_of_memory", "memory_limiter", "anomaly", "low_memory"}, d.Reason) {
-			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: ended out of memory: %s", p.Process, d.PID, d.Text))
+			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: died from lack of memory: %s", p.Process, d.PID, d.Text))
 		}
 	}
 	if p.Gate != detector.Leak {

@@ -301,7 +301,7 @@ func TestMissingEvidence(t *testing.T) {
 		{Event: "missing", Device: "S1", T: 9, Up: 9, Mark: "loop 1", Text: "no process was running"},
 		{
 			Event: "missing", Device: "S1", T: 5, Up: 5, Process: "com.x", User: new(0), PID: 7,
-			Text: "the process had ended before",
+			Text: "the process had already ended",
 		},
 		{Event: "stopped", Text: record.StoppedDuration},
 	}
@@ -311,7 +311,7 @@ func TestMissingEvidence(t *testing.T) {
 		}
 	}
 	want := []record.MissingEvidence{
-		{Device: "S1", Process: "com.x", T: 5, Text: "the process had ended before"},
+		{Device: "S1", Process: "com.x", T: 5, Text: "the process had already ended"},
 		{Device: "S1", T: 9, Mark: "loop 1", Text: "no process was running"},
 	}
 	r := l.Run()

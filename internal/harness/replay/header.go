@@ -100,7 +100,7 @@ func readHeader(cells []string, column string) (header, error) {
 		return h, fmt.Errorf("line 1: no column %s; the columns are %s", quoted(column), listed(cells))
 	}
 	if h.value < 0 {
-		return h, fmt.Errorf("line 1: no column %s or %s; name another one with --column, of %s",
+		return h, fmt.Errorf("line 1: no column %s or %s; name one of %s with --column",
 			pssColumn, totalColumn, listed(cells))
 	}
 	return h, nil

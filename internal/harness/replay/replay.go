@@ -177,7 +177,7 @@ func tooMany(lost, rows int) bool { return float64(lost) > maxLost*float64(rows)
 // lostText returns the reason for a verdict that is inconclusive because of
 // lost rows.
 func lostText(lost, rows int, because string) string {
-	return fmt.Sprintf("%d of %s could not be used; verdict from the others: %s", lost,
+	return fmt.Sprintf("%d of %s could not be used; verdict from the remaining rows: %s", lost,
 		text.Plural(rows, "row", "rows"), because)
 }
 

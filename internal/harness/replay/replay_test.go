@@ -132,7 +132,7 @@ func TestTables(t *testing.T) {
 				`line 7: "pss_kb": "1e18" kB is more than any process has; the row is skipped`,
 				`line 8: "pss_kb": "inf" kB is more than any process has; the row is skipped`,
 				`line 12: t_s 0 is not after 0; the row is skipped`,
-				`line 13: "pss_kb": no living process has 0 kB; the row is skipped`,
+				`line 13: "pss_kb": 0 kB is not plausible for a running process; the row is skipped`,
 				`line 16: code_kb: "x" is not a number`,
 			}},
 	} {

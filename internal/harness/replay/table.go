@@ -363,7 +363,7 @@ func (t *tableReader) values(x *track, r *reading) {
 	case kb > maxKB:
 		x.skip(r.at, t.line, "%s: %d kB including swap is more than any process has", quoted(t.h.source), kb)
 	case kb <= 0:
-		x.skip(r.at, t.line, "%s: no living process has %d kB", quoted(t.h.source), kb)
+		x.skip(r.at, t.line, "%s: %d kB is not plausible for a running process", quoted(t.h.source), kb)
 		r.detailed = r.detailed && !t.h.mapped
 	default:
 		r.kb = kb

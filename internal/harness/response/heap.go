@@ -398,7 +398,7 @@ func (r *Responder) notAnalysed(c *Case, file string) string {
 	case c.Trigger != record.TriggerDemand:
 		return "the run was interrupted before the dump was analyzed: run leakgate report"
 	case r.options.Keep == Nothing:
-		return "the diagnosis was interrupted before the dump was analyzed, and none is kept"
+		return "the diagnosis was interrupted before the dump was analyzed, and the dump is not kept"
 	case file == "":
 		return "the diagnosis was interrupted before the dump was analyzed, and it could not be kept"
 	}

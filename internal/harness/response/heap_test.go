@@ -248,7 +248,7 @@ func TestKeptInterrupted(t *testing.T) {
 		},
 		{
 			Nothing, record.TriggerDemand,
-			"the diagnosis was interrupted before the dump was analyzed, and none is kept",
+			"the diagnosis was interrupted before the dump was analyzed, and the dump is not kept",
 			"removed (diagnose.keep: none)", false, false,
 		},
 	} {

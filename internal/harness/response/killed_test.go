@@ -360,7 +360,7 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 		// stripped.
 		stays bool
 	}{
-		"truncated": {whole[:len(whole)-100], "its zstd data end early", true},
+		"truncated": {whole[:len(whole)-100], "its zstd data ends early", true},
 		"damaged":   {damaged, "damaged zstd data", false},
 		"a bomb":    {bomb, "unpack heap.hprof.zst: refused: more than 8.0 MB", false},
 		"declared":  {declaring(t, 5<<30), "unpack heap.hprof.zst: refused: more than 8.0 MB", false},

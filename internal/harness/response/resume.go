@@ -62,7 +62,7 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 		}}
 		c.Record.Steps = slices.Clone(c.Record.Steps)
 		c.findDumps()
-		c.Record.Findings = []record.Finding{} // drop those of an interrupted analysis
+		c.Record.Findings = []record.Finding{} // drop the findings of an interrupted analysis
 		errs = append(errs, r.Analyze(ctx, c))
 		*d = c.Record
 		if c.interrupted {

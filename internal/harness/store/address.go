@@ -78,7 +78,7 @@ func Parse(s string) (Address, error) {
 			text.Bytes(int64(len(s))), maxAddress)
 	}
 	if strings.TrimSpace(s) == "" {
-		return Address{}, fmt.Errorf("parse baseline store: no store named; write %s", Default)
+		return Address{}, fmt.Errorf("parse baseline store: no store given; write %s", Default)
 	}
 	a, err := parse(s)
 	if err == nil {
@@ -221,9 +221,9 @@ func editDistance(a, b string) int {
 func checkFile(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("no file named; write %s", Default)
+		return fmt.Errorf("no file given; write %s", Default)
 	case strings.HasPrefix(name, "//"):
-		return fmt.Errorf("a path, not a URL; write %s", quoted(schemeFile+":"+strings.TrimPrefix(name, "//")))
+		return fmt.Errorf("want a path, not a URL; write %s", quoted(schemeFile+":"+strings.TrimPrefix(name, "//")))
 	case strings.HasSuffix(name, "/") || path.Base(name) == "." || path.Base(name) == "..":
 		return fmt.Errorf("a directory; write %s", quoted(schemeFile+":"+path.Join(name, defaultName)))
 	}
@@ -236,7 +236,7 @@ func checkArtifact(name string) error {
 	const most, invalid = 200, "\":<>|*?\\/"
 	switch {
 	case name == "":
-		return errors.New("no artifact named; write artifact:leak-baseline")
+		return errors.New("no artifact given; write artifact:leak-baseline")
 	case len(name) > most:
 		return fmt.Errorf("the name has %d bytes; shorten it to %d", len(name), most)
 	case strings.ContainsAny(name, invalid):

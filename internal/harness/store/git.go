@@ -235,7 +235,8 @@ func (s *scratch) entry(ctx context.Context, commit, path string) (treeEntry, er
 		return treeEntry{}, nil
 	}
 	if len(fields) != 4 {
-		return treeEntry{}, fmt.Errorf("list branch %s: cannot read %s of git ls-tree", s.branch, quoted(about))
+		return treeEntry{},
+			fmt.Errorf("list branch %s: cannot parse %s in the output of git ls-tree", s.branch, quoted(about))
 	}
 	return treeEntry{mode: fields[0], kind: fields[1], id: fields[2], size: fields[3]}, nil
 }

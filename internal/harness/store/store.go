@@ -102,7 +102,7 @@ func Open(a Address, o Options) (*Store, error) {
 		}
 		s.backend = &artifactStore{name: a.name, Options: o}
 	default:
-		return nil, fmt.Errorf("open baseline store: no store named; write %s", Default)
+		return nil, fmt.Errorf("open baseline store: no store given; write %s", Default)
 	}
 	return s, nil
 }

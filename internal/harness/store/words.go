@@ -46,7 +46,7 @@ func splitWords(s string) ([]string, error) {
 		words = append(words, word.String())
 	}
 	if len(words) == 0 || words[0] == "" {
-		return nil, errors.New("no program named; write command:PROGRAM [ARGUMENT...]")
+		return nil, errors.New("no program given; write command:PROGRAM [ARGUMENT...]")
 	}
 	return words, nil
 }

@@ -134,7 +134,8 @@ func (j *judgedMeasure) verdict() (record.CheckVerdict, string) {
 	case j.state == rising:
 		return record.VerdictInconclusive, "grows, but unevenly; needs more loops"
 	}
-	return record.VerdictPass, fmt.Sprintf("no sustained growth; noise hides less than %s", j.rule.level(j.smallest()))
+	return record.VerdictPass, fmt.Sprintf("no sustained growth; growth of less than %s could be hidden by noise",
+		j.rule.level(j.smallest()))
 }
 
 // reason returns why the trip ended.

@@ -28,7 +28,7 @@ const (
 // there. The directory is either complete or missing, even if several processes
 // fetch at the same time. A fetch takes about ten seconds and downloads 25 MB.
 func Fetch(ctx context.Context, dir string) (Daemon, error) {
-	dir, err := filepath.Abs(dir) // apt would interpret another path as relative to /
+	dir, err := filepath.Abs(dir) // apt would interpret a relative path as relative to /
 	if err != nil {
 		return Daemon{}, fmt.Errorf("find folder: %w", err)
 	}

@@ -357,7 +357,7 @@ func (p *page) notes() string {
 		out = append(out,
 			fmt.Sprintf("**There is no baseline yet**, so no leak counts against %s. The first run %s that records "+
 				"one makes later runs comparable; "+
-				"see `leakgate baseline update`. To accept the leaks of today: `leakgate accept --current`.",
+				"see `leakgate baseline update`. To accept the current leaks: `leakgate accept --current`.",
 				p.changeName(), c.onBase(inLine)))
 	case c.Base.Runs == 0:
 		out = append(out, "There are no earlier runs to compare with, so this run is judged on its own.")

@@ -43,7 +43,7 @@ func Read(r io.Reader) (*Comparison, error) {
 		return nil, fmt.Errorf("decode %s: %w", FileName, err)
 	}
 	if c.Schema != Schema {
-		return nil, fmt.Errorf("decode %s: schema is %s, not %q; use a leakgate of the version that wrote it",
+		return nil, fmt.Errorf("decode %s: schema is %s, not %q; use the leakgate version that wrote it",
 			FileName, text.Quote(c.Schema, 60), Schema)
 	}
 	if err := bound(c); err != nil {
@@ -130,7 +130,7 @@ func (c *Comparison) checkVerdict() error {
 			c.ExitCode == record.ExitInterrupted, Neutral: c.ExitCode != record.ExitLeak,
 	}
 	if !fits[c.Verdict] {
-		return fmt.Errorf("exit_code %d does not fit verdict %s", c.ExitCode, c.Verdict)
+		return fmt.Errorf("exit_code %d does not match verdict %s", c.ExitCode, c.Verdict)
 	}
 	return nil
 }
