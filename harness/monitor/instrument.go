@@ -99,8 +99,8 @@ func (i Instrument) command(delay time.Duration) string {
 func (i Instrument) warnings() []string {
 	var out []string
 	if strings.EqualFold(i.Arguments[newOrderArgument], "true") {
-		// AndroidJUnitRunner.addListenersNewOrder: the delay takes place before
-		// the end of the test is reported.
+		// With this argument, the runner waits before it reports the end of the
+		// test (AndroidJUnitRunner.addListenersNewOrder).
 		out = append(out, "with "+newOrderArgument+
 			" the runner waits before it reports the end of a test, and leaves no time to check it: remove that "+
 			"argument")

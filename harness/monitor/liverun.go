@@ -48,7 +48,7 @@ func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	}
 	m.end(cause)
 	w.result = m.ledger.Run()
-	// Close returns the first error of all earlier writes.
+	// Close returns the first error of any earlier write.
 	cerr := m.recorder.Close()
 	w.err = cmp.Or(m.failure(), cerr)
 	if displaced {
@@ -94,7 +94,7 @@ func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	return w.Wait()
 }
 
-// Now returns the present state of the processes with the given name, or with a
+// Now returns the current state of the processes with the given name, or with a
 // name that matches a pattern such as com.shop*, on all devices. It returns nil
 // after the end of the run.
 func (w *LiveRun) Now(process string) []Row {
@@ -213,10 +213,10 @@ func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	return w.closed, w.err
 }
 
-// Diagnose orders a diagnosis of a process and returns its result, which
-// becomes part of the record. device may be "" if there is only one device.
-// recipe is java, native, gpu, thread, unknown, snapshot or dump. Diagnose
-// returns an error if the process is not running or the diagnosis failed.
+// Diagnose diagnoses a process and returns the result, which becomes part of
+// the record. device may be "" if there is only one device. recipe is java,
+// native, gpu, thread, unknown, snapshot or dump. Diagnose returns an error if
+// the process is not running or the diagnosis failed.
 func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error) {
 	if w.run.responder == nil {
 		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing; set Options.Respond", process)
