@@ -30,7 +30,7 @@ type row struct {
 	holds    func(*articleMachine) (because string, ok bool)
 }
 
-// The rules that need special treatment in the function leave.
+// The function leave handles these two rules specially.
 const (
 	ruleSpike   = "5.4 spike"
 	ruleTimeOut = "5.5 time-out"

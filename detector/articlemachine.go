@@ -163,7 +163,8 @@ func (d *articleMachine) accept(at time.Duration, last *known.Duration) bool {
 	return true
 }
 
-// inCooldown reports whether the last diagnosis is less than the cooldown ago.
+// inCooldown reports whether the time since the last diagnosis is shorter than
+// the cooldown.
 func (d *articleMachine) inCooldown() bool {
 	return d.diagnosed.Known && d.now-d.diagnosed.N < d.policy.Cooldown
 }
@@ -207,7 +208,8 @@ func (d *articleMachine) take(r *row, because string) Transition {
 // as a gap.
 func (d *articleMachine) change(at time.Duration) []Transition { return d.gap(at) }
 
-// Policy "article" does not use marks, the number of processes or looks.
+// Policy "article" ignores marks, the number of processes, causes of death, the
+// end of the workload and the quantity, and it calls no function for looks.
 func (d *articleMachine) mark(Mark)                  {}
 func (d *articleMachine) setFamilySize(int)          {}
 func (d *articleMachine) death(time.Duration, Cause) {}

@@ -59,8 +59,8 @@ func decidedBy(r record.Run, code int) string {
 	return "the run directory or the report could not be written"
 }
 
-// leakers names the processes that leak. If no single process leaks, it names
-// what leaks instead.
+// leakers returns a phrase with the names of the processes that leak. If no
+// single process leaks, it names what leaks instead.
 func leakers(r record.Run) string {
 	for _, leaks := range []func(record.Process) bool{
 		func(p record.Process) bool { return p.Gate == detector.Leak },

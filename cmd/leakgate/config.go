@@ -253,8 +253,8 @@ func writeNew(path string, text []byte) error {
 	return nil
 }
 
-// cause returns an error of the file system without the path: the message that
-// contains the error quotes the path itself.
+// cause removes the path from a file system error: the message that contains
+// the error quotes the path itself.
 func cause(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -399,8 +399,9 @@ func unjudgeable(readings []*config.Config) config.Errors {
 	return warnings
 }
 
-// problemsOf returns the problems of an error. An error that is not a list of
-// problems is one problem of the entire file.
+// problemsOf returns the list of problems that an error contains, or nil if
+// there is no error. An error that is not a list of problems is one problem of
+// the entire file.
 func problemsOf(path string, err error) config.Errors {
 	if err == nil {
 		return nil

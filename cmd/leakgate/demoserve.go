@@ -57,7 +57,8 @@ func numberUpTo(to *int, least, most, such int) *value {
 	return v
 }
 
-// check rejects combinations of flags in which one of them has no effect.
+// check rejects flags that have no effect: some flags require --serve, others
+// exclude it.
 func (s *serving) check(flags *pflag.FlagSet) error {
 	if s.serve {
 		for _, name := range []string{"out", "wait"} {
@@ -76,7 +77,7 @@ func (s *serving) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// given returns the value of a flag as it was written.
+// given returns the value of a flag as the user wrote it.
 func given(f *pflag.Flag) string {
 	if v, ok := f.Value.(*value); ok && v.given != nil {
 		return *v.given

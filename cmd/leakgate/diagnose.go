@@ -70,7 +70,7 @@ var keptForms = []response.Keep{response.Stripped, response.Raw, response.Nothin
 // keptLogs are the values of diagnose.logcat.
 var keptLogs = []response.Logcat{response.LogcatApp, response.LogcatAll, response.LogcatNone}
 
-// logcatUsage describes the flag --logcat.
+// logcatUsage is the help text of --logcat.
 const logcatUsage = "lines of the device log to keep; all includes those of other apps"
 
 type diagnoseFlags struct {
@@ -92,10 +92,10 @@ type responseFlags struct {
 	mapping string
 }
 
-// textsUsage describes the flag --show-texts.
+// textsUsage is the help text of --show-texts.
 const textsUsage = "show map keys, thread names and titles; by default each is replaced by a short hash"
 
-// mappingUsage describes the flag --mapping.
+// mappingUsage is the help text of --mapping.
 const mappingUsage = "mapping.txt of ProGuard or R8, to show source names"
 
 func (f *responseFlags) declare(fs *pflag.FlagSet) {
@@ -253,8 +253,8 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	return found, errors.Join(err, r.Analyze(p.ctx, found))
 }
 
-// siblings returns the other processes of the app. Without this list, the log
-// lines of these processes would be dropped.
+// siblings returns the other processes of the app. If these processes were not
+// listed, the diagnosis would drop their log lines.
 func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.KnownProcess) {
 	if of.Package() == "" {
 		return nil

@@ -105,8 +105,8 @@ func doctorExit(o doctor.Readiness) int {
 	return record.ExitNoDevice
 }
 
-// isForDoctor reports whether doctor can explain an error: an error of the adb
-// server, or of a device that cannot be used.
+// isForDoctor reports whether doctor can explain an error: one from the adb
+// server, or one about a device that cannot be used.
 func isForDoctor(err error) bool {
 	return slices.ContainsFunc(
 		[]error{

@@ -56,7 +56,7 @@ type phases struct {
 	Phases  []phase `json:"phases"`
 }
 
-// spoolUsage describes the flag --spool-cap.
+// spoolUsage is the help text of --spool-cap.
 const spoolUsage = "largest temporary file for standard input or a compressed dump (default 64GB)"
 
 func (f *dumpFlags) declare(fs *pflag.FlagSet) {
@@ -74,7 +74,8 @@ func (f *dumpFlags) declare(fs *pflag.FlagSet) {
 // work is the part of a command that processes an open dump.
 type work func(ctx context.Context, file *spool.File, o analysis.Options) error
 
-// run opens a dump and calls do with it, until the user interrupts the command.
+// run opens a dump and calls do with it; Ctrl-C and SIGTERM cancel the context
+// of do.
 func (f *dumpFlags) run(c console, path string, do work) int {
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -240,7 +241,7 @@ type outside struct{ error }
 
 func (o outside) Unwrap() error { return o.error }
 
-// printed marks an error of printing as one that does not concern the dump.
+// printed marks an output error as one that does not concern the dump.
 func printed(err error) error {
 	if err == nil {
 		return nil
@@ -346,7 +347,7 @@ func emptyDumpHint(path string) string {
 	return "; copy it again when the app has finished writing it"
 }
 
-// remedy returns advice for an error of a dump, or "".
+// remedy returns advice about an error in reading a dump, or "" if it has none.
 func (f *dumpFlags) remedy(c console, err error) string {
 	memory, tooLarge := errors.AsType[*analysis.MemoryError](err)
 	damage, damaged := errors.AsType[*analysis.DamageError](err)

@@ -211,7 +211,7 @@ func (f *gateFlags) failed(c console, ctx context.Context, err error) int {
 	return exitUsage
 }
 
-// unreadReport is the error of a LeakCanary report that could not be read.
+// unreadReport is the error for a LeakCanary report that could not be read.
 type unreadReport struct{ error }
 
 func (u unreadReport) Unwrap() error { return u.error }

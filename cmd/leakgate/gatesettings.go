@@ -99,8 +99,8 @@ func (f *ruleFlags) settingsOf(c console, cfg *config.Config) (*gateSettings, er
 	return s, s.open(c, address)
 }
 
-// below resolves a path in a file, which is relative to the directory of that
-// file.
+// below resolves a path that is written in a file; a relative path refers to
+// the directory of that file.
 func below(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -165,9 +165,9 @@ func readerOf(kind string, of logOwner) (func(io.Reader) (*document, error), err
 	return nil, fmt.Errorf("unknown kind %q%s: want %s", kind, suggestion(kind, names, ""), alternatives(names))
 }
 
-// textOnly accepts only text from a device. It rejects files that leakgate or
-// another program wrote, and binary data, in which a parser could match
-// anything by chance.
+// textOnly returns the input, or an error if it is not text from a device. It
+// rejects files that leakgate or another program wrote, and binary data, in
+// which a parser could match anything by chance.
 func textOnly(in io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(in, spool.IdentifySize)
 	head, err := b.Peek(spool.IdentifySize)
@@ -308,7 +308,8 @@ func (d *document) meminfo(m dumpsys.Meminfo) {
 
 func (d *document) memory(m procfs.Memory) { d.set(m, m.Truncated, m.Warnings) }
 
-// readSmaps reads a stream, because the smaps of a large app has several MB.
+// readSmaps reads a stream, because the smaps file of a large app is several MB
+// long.
 func readSmaps(r io.Reader) (*document, error) {
 	var first headWriter
 	m, err := procfs.ParseSmaps(io.TeeReader(r, &first))
@@ -420,7 +421,7 @@ type logMention struct {
 	dumpsys.Mention
 }
 
-// readLogcat reads a stream, because the log buffers of a phone have up to 64
+// readLogcat reads a stream, because the log buffers of a phone hold up to 64
 // MB.
 func (of logOwner) readLogcat(r io.Reader) (*document, error) {
 	log, err := dumpsys.ScanLogcat(r, of.pid, of.process)

@@ -77,7 +77,7 @@ func parseTarget(text string) (class string, id hprof.ID, err error) {
 	return "", id, err
 }
 
-// withHints adds suggestions to the error of a class or object that is not in
+// withHints adds suggestions to the error for a class or object that is not in
 // the dump.
 func withHints(err error, text string) error {
 	absent, ok := errors.AsType[*analysis.AbsentError](err)

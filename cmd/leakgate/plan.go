@@ -41,7 +41,7 @@ type runFlags struct {
 	failing func(ctx context.Context, dir string) (reason string)
 }
 
-// jsonUsage describes the flag --json.
+// jsonUsage is the help text of --json.
 const jsonUsage = "print JSON, and nothing else, to stdout"
 
 func (f *runFlags) declare(fs *pflag.FlagSet) {

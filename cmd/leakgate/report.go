@@ -61,8 +61,8 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 }
 
 // finish rebuilds the record of a run that has ended, and analyzes the
-// artifacts that are not analyzed yet. The analysis stops when the context
-// returned by ending is done.
+// artifacts that are not analyzed yet. The parameter ending returns the context
+// of the analysis; the analysis stops when that context is done.
 func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
 	if err := notADirectory(dir); err != nil {
 		return run, err

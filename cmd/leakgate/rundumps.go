@@ -61,9 +61,9 @@ func (f *diffFlags) noDump(dir string) error {
 		text.Printable(dir))
 }
 
-// noRun returns an error that says what to name instead of a directory without
-// a run.json: the heap dumps that `leakgate diagnose` has written there, or the
-// same run after `leakgate report` has finished it.
+// noRun returns the error for a directory without a run.json. The error says
+// what to name instead: the heap dumps that `leakgate diagnose` wrote there, or
+// the same run after `leakgate report` has finished it.
 func noRun(dir string) error {
 	const what = "%s is a directory without a run.json: name two heap dumps"
 	if _, err := os.Stat(filepath.Join(dir, record.SamplesName)); err == nil {

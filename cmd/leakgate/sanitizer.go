@@ -14,9 +14,9 @@ import (
 
 // sanitizer is the writer through which all text for people is printed.
 // Messages quote devices, files, variables and arguments, and not every caller
-// can be trusted to sanitize these quotes. Except for line breaks and tabs, the
-// sanitizer replaces all characters that a terminal interprets. Code that draws
-// on a terminal bypasses the sanitizer; see drawable.
+// can be trusted to sanitize the quoted text. Except for line breaks and tabs,
+// the sanitizer replaces all characters that a terminal interprets. Code that
+// draws on a terminal bypasses the sanitizer; see drawable.
 type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -69,8 +69,8 @@ func printableLines(lines string) string {
 	}
 }
 
-// readable puts a sanitizer in front of a terminal. Output to a file or a pipe
-// is not changed.
+// readable returns a writer to f that sanitizes the text if f is a terminal.
+// Output to a file or a pipe is not changed.
 func readable(f *os.File) io.Writer {
 	if term.IsTerminal(int(f.Fd())) {
 		return newSanitizer(f)

@@ -121,8 +121,8 @@ func (s *screen) close() {
 	s.out.close()
 }
 
-// erase removes the table from the terminal: up by its lines, then clear
-// downwards (ECMA-48 CPL and ED).
+// erase removes the table from the terminal: it moves the cursor up to the
+// first line of the table and clears everything below (ECMA-48 CPL and ED).
 func (s *screen) erase() {
 	if s.drawn > 0 {
 		fmt.Fprintf(s.w, "\x1b[%dF\x1b[J", s.drawn)

@@ -135,8 +135,9 @@ func (f *stripFlags) streamable(c console) error {
 	return nil
 }
 
-// stripIn implements strip within a context. When the user interrupts it, it
-// removes the partial copy. Only a copy on standard output may be truncated.
+// stripIn implements strip within a context. If the user interrupts the
+// command, the partial copy is removed. Only a copy on standard output may be
+// truncated.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
 	bar := newBar(c)
@@ -243,8 +244,8 @@ func (t *progressWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// withoutPath returns the error of a file without the file name, which may be a
-// temporary one.
+// withoutPath removes the file name from an error, because it may be the name
+// of a temporary file.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -247,8 +247,8 @@ const startWithin = 10 * time.Second
 // errNeverSeen is the error for a process that did not exist before the trip.
 var errNeverSeen = errors.New("not found")
 
-// awaitProcess returns once the process runs; started reports whether it ran
-// the scenario to start it.
+// awaitProcess returns once the process runs; started reports whether the
+// scenario was run to start the process.
 func (t *tripRunner) awaitProcess() (started bool, err error) {
 	ctx := t.plan.ctx
 	if _, err = t.live.Alive(ctx); err == nil || !errors.Is(err, trip.ErrGone) {

@@ -44,7 +44,7 @@ a verdict at the end. If a process leaks, evidence is collected and analyzed.`,
 	return cmd
 }
 
-// mustSeeUsage describes the flag --must-see.
+// mustSeeUsage is the help text of --must-see.
 const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; " +
 	"a process that could hide such a leak is inconclusive"
 
