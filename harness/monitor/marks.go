@@ -33,17 +33,18 @@ const (
 	// be found for a mark whose sender waits. The wait is needed because `am
 	// start` may return before a slow phone has forked the process.
 	maxAppearWait = 10 * time.Second
-	// maxScanWait is the device time within which the scan for other marks must
-	// end. After that, the processes of the previous scan are dumped: the later
-	// a dump is taken, the less it reflects the state at its mark.
+	// maxScanWait is the device time within which the scan for a mark without a
+	// waiting sender must end. After that, the processes of the previous scan
+	// are dumped: the later a dump is taken, the less it reflects the state at
+	// its mark.
 	maxScanWait = 5 * time.Second
 	// minScanInterval is the minimum device time between two scans for marks.
 	minScanInterval = time.Second
 )
 
-// pendingMark is a mark whose heap dumps have not been ordered yet. A scan must
-// first find the running processes, because processes may have been stopped and
-// started since the regular scan.
+// pendingMark is a mark whose heap dumps have not been requested yet. A scan
+// must first find the running processes, because processes may have been
+// stopped and started since the regular scan.
 type pendingMark struct {
 	text string
 	// number is the position of the mark among the marks of the device, counted
@@ -59,8 +60,8 @@ type pendingMark struct {
 
 // take handles a mark. If the run dumps heaps at marks, every process that a
 // scan finds is dumped. If marks before this one were skipped, its position in
-// a loop is unknown. In that case objects are neither counted nor dumped,
-// unless a caller waits for the dumps.
+// a loop is unknown. In that case objects are not counted, and heaps are dumped
+// only if a caller waits for the dumps.
 func (m *marks) take(l message) {
 	mark, dumps := l.Text, l.dumps
 	skipped := m.add(l)
@@ -131,14 +132,15 @@ func (m *marks) nextWake(next time.Duration) time.Duration {
 func (m *marks) total() int    { return m.count }
 func (m *marks) waiting() bool { return len(m.pending) > 0 }
 
-// orderAll orders the dumps of all pending marks.
+// orderAll requests the dumps of all pending marks.
 func (m *marks) orderAll() {
 	for len(m.pending) > 0 {
 		m.orderFirst()
 	}
 }
 
-// orderFirst orders a dump of every running process for the first pending mark.
+// orderFirst requests a dump of every running process for the first pending
+// mark.
 func (m *marks) orderFirst() {
 	p := m.pending[0]
 	m.pending = m.pending[1:]

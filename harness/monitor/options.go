@@ -52,11 +52,11 @@ type Options struct {
 // channel, whose intervals come from the policy.
 type Sampling struct {
 	// Detail is the device time between two breakdowns; each reads a different
-	// process. If it is zero, 30 s are used.
+	// process. If it is zero, it defaults to 30 s.
 	Detail time.Duration
 	// MaxSystemServer and MaxApp limit the CPU load of breakdowns in
 	// system_server and in each watched process, in percent of one core.
-	// Section 2.2 of the article demands less than 25 % for system_server.
+	// Section 2.2 of the article requires less than 25 % for system_server.
 	// Above the limit, breakdowns become less frequent. 0 means no limit.
 	MaxSystemServer, MaxApp float64
 	// Headroom is the device time between two readings of how close processes
@@ -66,8 +66,8 @@ type Sampling struct {
 	// is empty, CollectAuto is used.
 	Collect Collect
 	// DeviceTimeout is the real time for which a device may be disconnected
-	// before its part of the run ends. If it is zero, 5 min are used. A phone
-	// without a lock screen needs two minutes to reboot.
+	// before its part of the run ends. If it is zero, it defaults to 5 min. A
+	// phone without a lock screen needs two minutes to reboot.
 	DeviceTimeout time.Duration
 }
 

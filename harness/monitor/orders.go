@@ -134,9 +134,9 @@ func (r *responses) dropAll(why string) {
 	r.orders = nil
 }
 
-// orderFinal orders the diagnoses that are required at the end of a run: one of
-// every undiagnosed leak, one of every process that is still suspicious and, if
-// the run dumps heaps at its end, a heap dump of all processes.
+// orderFinal requests the diagnoses that are required at the end of a run: one
+// of every undiagnosed leak, one of every process that is still suspicious and,
+// if the run dumps heaps at its end, a heap dump of all processes.
 func (r *responses) orderFinal() {
 	r.orders = slices.DeleteFunc(r.orders, func(o order) bool {
 		return o.trigger == record.TriggerSuspicious || o.trigger == record.TriggerFirst
