@@ -53,7 +53,7 @@ func newRights(facts capture.Facts, r Request) rights {
 	return out
 }
 
-// hint returns the user as which the fast channel reads the process.
+// hint returns the user that the fast channel uses to read the process.
 func hint(l capture.Level) As {
 	switch {
 	case l.Prefix.IsSU():
@@ -68,9 +68,10 @@ func hint(l capture.Level) As {
 // confirmation on the screen.
 const rightsTimeout = 3 * time.Second
 
-// prefix returns the prefix with which a command runs as this user. The first
-// call for a user whose prefix is not yet known tries all users, in one round
-// trip. su comes last, because it may not return; it is tried only once.
+// prefix returns what to put before a command so that it runs as this user, or
+// an error that says why the shell may not. The first call for a user whose
+// prefix is not yet known tries all users, in one round trip. su comes last,
+// because it may not return; it is tried only once.
 func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	if as == AsShell {
 		return shell.Prefix{}, nil
@@ -139,7 +140,8 @@ func noAnswer(err error) error {
 	return errors.New("returned a truncated answer")
 }
 
-// wants returns nil if `id` printed this uid.
+// wants returns nil if `id` printed this uid, and otherwise an error with what
+// it printed.
 func wants(text []byte, uid int) error {
 	switch got := dumpsys.ParseUID(string(text)); {
 	case got == uid:

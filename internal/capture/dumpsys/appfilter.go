@@ -49,13 +49,13 @@ func systemTag(tag string) bool {
 	return systemTags[tag] || strings.HasPrefix(tag, "am_") || strings.HasPrefix(tag, "wm_")
 }
 
-// Logcat reduces a log in the format threadtime to the entries about an app. It
+// Logcat reduces a log in threadtime format to the entries about an app. It
 // keeps the lines of the app's processes (the pid in a line is set by the log
-// daemon, not by the process). It also keeps lines of the system, recognized by
-// systemTag, that contain the package of the app or the pid of one of its
-// processes. If such a line belongs to a crash or ANR report, the other lines
-// of this report are also kept. now is the device's wall clock, which supplies
-// the year that is missing in the lines; a zero time is unknown.
+// daemon, not by the process). It also keeps system lines (see systemTag) that
+// contain the package of the app or the pid of one of its processes. If such a
+// line belongs to a crash or ANR report, the other lines of this report are
+// also kept. now is the device's wall clock, which supplies the year that is
+// missing in the lines; a zero time is unknown.
 func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	f := logFilter{app: a, now: now, crashing: map[int64]bool{}, tomb: map[int64]*tombstone{}}
 	for line := range bytes.Lines(text) {

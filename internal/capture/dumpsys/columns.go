@@ -242,7 +242,8 @@ func (c *columns) byPlace(cells []token, assigned []string) bool {
 		if at[i] = indexOf(c.edges, cell.end); at[i] < 0 {
 			return false
 		}
-		// A cell that spans two columns consists of two cells that touch.
+		// A cell that reaches into two columns is in fact two adjacent cells
+		// without a space between them.
 		if at[i] > 0 && cell.start < c.edges[at[i]-1] {
 			return false
 		}

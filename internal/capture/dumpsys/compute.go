@@ -9,7 +9,7 @@ var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex
 // compute derives the dimensions of the App Summary from the rows, as Android
 // does. It is used for releases that print no App Summary. A missing row counts
 // as zeros, because Android omits rows of zeros, except for the two heaps. If
-// the table has no column Private Clean, as on Android 4.3, only the two heaps
+// the table has no Private Clean column, as on Android 4.3, only the two heaps
 // are computed.
 func (b *Block) compute(c *columns) {
 	b.Computed = true

@@ -186,8 +186,8 @@ func notAnAnswer(text []byte, began bool) DeviceError {
 }
 
 // interruption returns the error message in a line that ends interrupted
-// output. Such messages begin at the start of a line, where no other output
-// looks similar.
+// output. Such a message is always at the start of a line, and no other output
+// starts a line with the same words.
 func interruption(line string) (DeviceError, bool) {
 	line = strings.TrimSpace(line)
 	for _, start := range []string{

@@ -31,7 +31,7 @@ type Exit struct {
 	RealUID   known.Int  `json:"uid"`
 	User      known.Int  `json:"user"`
 	Process   field.Text `json:"process"`
-	// Reason is the value of one of the constants REASON_*. ReasonName is the
+	// Reason is the value of one of the REASON_* constants. ReasonName is the
 	// name of the constant without REASON_; for an unknown value, it is the
 	// name that the device printed.
 	Reason     known.Int  `json:"reason"`
@@ -69,7 +69,7 @@ const (
 	exitSignal // the signal determines whether the cause was a fault in the app
 )
 
-// Values of the constants REASON_*. Those for the memory limiter and for
+// Values of the REASON_* constants. Those for the memory limiter and for
 // anomalies belong to Android 17 and have been public since API 37.2. Before
 // that, the memory limiter killed processes with REASON_OTHER and a description
 // that begins with MemoryLimiter (am/MemoryLimiter.java, onLimitExceeded and
@@ -81,7 +81,7 @@ const (
 	memoryLimiter       = "MemoryLimiter"
 )
 
-// exitReasons maps numbers to the constants REASON_* of frameworks/base
+// exitReasons maps numbers to the REASON_* constants of frameworks/base
 // core/java/android/app/ApplicationExitInfo.java. An ANR counts neither as a
 // crash nor as a kill because of resources.
 var exitReasons = []struct {
@@ -124,8 +124,8 @@ var exitSignals = map[int64]exitMeaning{
 func (e Exit) Crash() bool { return e.meaning() == exitCrash }
 
 // Kill reports whether the system killed the process: because of low memory,
-// too many cached processes, an update, ... The signal SIGKILL counts too,
-// because some devices cannot report LOW_MEMORY. User requests do not count.
+// too many cached processes, an update, ... SIGKILL counts too, because some
+// devices cannot report LOW_MEMORY. User requests do not count.
 func (e Exit) Kill() bool { return e.meaning() == exitKill }
 
 // MemoryLimiter reports whether the memory limiter of Android 17 killed the
@@ -394,7 +394,8 @@ func (e *Exit) numberSlot(key string) *known.Int {
 	return nil
 }
 
-// orNothing returns "" for null, which Java prints for an absent string.
+// orNothing returns "" for null, which Java prints for an absent string, and
+// any other value unchanged.
 func orNothing(value string) string {
 	if value == "null" {
 		return ""

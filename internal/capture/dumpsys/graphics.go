@@ -142,8 +142,8 @@ func after(line, sep string) string {
 }
 
 // GPU is the output of dumpsys gpu, with or without --gpumem (Android 12 and
-// later). It requires a driver that reports to the eBPF program gpu_mem; many
-// drivers do not.
+// later). Its values come from drivers that report to the gpu_mem eBPF program;
+// many drivers do not.
 type GPU struct {
 	// GPUs are the snapshots, one for each GPU.
 	GPUs []GPUMemory

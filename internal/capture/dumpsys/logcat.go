@@ -79,7 +79,7 @@ type LogEnd struct {
 	// Cause is java.lang.OutOfMemoryError if the last FATAL EXCEPTION is, or is
 	// caused by, an OutOfMemoryError.
 	Cause field.Text `json:"-"`
-	// MemoryLimit is the limit in bytes of anonymous memory and swap that the
+	// MemoryLimit is the limit, in bytes, on anonymous memory and swap that the
 	// process exceeded, as reported by the memory limiter of Android 17.
 	MemoryLimit known.Int `json:"-"`
 	// KillAdj is the oom_score_adj of the process at its last low-memory kill:
@@ -298,10 +298,11 @@ func (s *logScan) isTarget(pid int64, name string) bool {
 	return s.pid > 0 || s.process == "" || name != "" || s.knows(pid)
 }
 
-// nameFits compares a possibly truncated name with the name of a process. The
-// kernel and ART keep the last 15 bytes of a name that contains a dot, and the
-// first 15 bytes of any other name (com_android_internal_os_Zygote.cpp,
-// SetThreadName). Some lines contain a longer prefix.
+// nameFits reports whether a name, which may be truncated, matches the name of
+// a process. The kernel and ART keep the last 15 bytes of a name that contains
+// a dot, and the first 15 bytes of any other name
+// (com_android_internal_os_Zygote.cpp, SetThreadName). Some lines contain a
+// longer prefix.
 func nameFits(name, process string) bool {
 	return name == process || len(name) >= maxComm &&
 		(strings.HasSuffix(process, name) || strings.HasPrefix(process, name))
@@ -352,8 +353,8 @@ var logPhrases = []logPhrase{
 	{LogAddressSpace, strings.Contains, "internal map failure"},
 }
 
-// blockedForAlloc recognizes the message of Android 5 to 7 that an allocation
-// waits for the collector.
+// blockedForAlloc recognizes the message with which Android 5 to 7 report that
+// an allocation waits for the collector.
 func blockedForAlloc(s, part string) bool {
 	return strings.HasPrefix(s, part) && strings.HasSuffix(s, " for cause Alloc")
 }
@@ -585,8 +586,8 @@ func (s *logScan) about(e logEntry) {
 // limiter parses "onLimitExceeded: pid=7 uid=10123 type=anon+swap memHigh=N
 // swapHigh=N pkg=com.shop" (frameworks/base services/core
 // am/MemoryLimiter.java, onLimitExceeded), which is logged half a minute before
-// the kill. The limit of anonymous memory and swap is the sum of both values;
-// the other types do not lead to a kill.
+// the kill. The limit on anonymous memory and swap is the sum of memHigh and
+// swapHigh; exceeding a limit of another type does not lead to a kill.
 func (s *logScan) limiter(msg string) {
 	rest, ok := strings.CutPrefix(msg, "onLimitExceeded: ")
 	if !ok {

@@ -63,7 +63,7 @@ type Block struct {
 	OtherDev      known.Int `json:"other_dev_kb"`
 	TableComplete bool      `json:"-"`
 
-	// Objects holds the counts in the section Objects: Activities, Views,
+	// Objects holds the counts in the Objects section: Activities, Views,
 	// ViewRootImpl, AppContexts, WebViews, ... It is nil if the section is
 	// missing.
 	Objects map[string]int64 `json:"objects"`
@@ -463,7 +463,7 @@ func (p *meminfoScan) resolveDuplicates() {
 			p.warnings.Add(p.in.n, "TOTAL PSS", nil, "the table and the App Summary differ; the App Summary is used")
 		}
 	}
-	// Android 11 repeats Pss in the Rss cell of the row TOTAL: the value is
+	// Android 11 repeats Pss in the Rss cell of the TOTAL row: the value is
 	// reliable only if the App Summary contains it as TOTAL RSS, or if it
 	// differs from Pss.
 	switch {

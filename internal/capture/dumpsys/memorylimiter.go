@@ -11,9 +11,9 @@ import (
 // later: how much anonymous memory and swap an app's process may use. Sizes are
 // in bytes.
 type MemoryLimiter struct {
-	// Enabled reports whether the device has limits. Kills reports whether a
-	// process that exceeds its limits is killed. Limits, monitoring and killing
-	// can each be disabled at run time.
+	// Enabled reports whether the memory limiter is enabled. Kills reports
+	// whether a process that exceeds its limits is killed. Limits, monitoring
+	// and killing can each be disabled at run time.
 	Enabled, Kills bool
 	// Ignored is "none", "all" or the uid that is exempt from the limits.
 	Ignored string
@@ -27,7 +27,7 @@ type MemoryLimiter struct {
 
 // ParseMemoryLimiter parses the output of MemoryLimiter.dump (frameworks/base
 // services/core java/com/android/server/am/MemoryLimiter.java): "disabled", or
-// "enabled" followed by words KEY=VALUE in columns. The error is a DeviceError;
+// "enabled" followed by KEY=VALUE words in columns. The error is a DeviceError;
 // before Android 17 its kind is Unsupported.
 func ParseMemoryLimiter(text []byte) (MemoryLimiter, error) {
 	s, _ := input(text)

@@ -82,8 +82,8 @@ type lines struct {
 	n    int // number of the line that next returned most recently
 }
 
-// next returns a line without its end (\n, \r\n, or the \r\r\n of old adb on
-// Windows). whole is false for a last line without an end.
+// next returns a line without its terminator (\n, \r\n, or the \r\r\n of old
+// adb on Windows). whole is false for a last line that has no terminator.
 func (l *lines) next() (line string, whole, ok bool) {
 	if l.rest == "" {
 		return "", false, false
