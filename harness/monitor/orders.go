@@ -23,7 +23,7 @@ type order struct {
 	mark    string
 	t       float64
 	// marks, age and memory have the same meaning as in record.Diagnosis. If
-	// marks is 0, the present number of marks is used.
+	// marks is 0, the current number of marks is used.
 	marks       int
 	age, memory *float64
 	// unread is set if the dump was taken but could not be analyzed.
@@ -69,11 +69,11 @@ func (r *responses) enqueue(o order) bool {
 }
 
 // clockTick is the unit of a process's start time: USER_HZ, which is 100 on
-// every Android.
+// every version of Android.
 const clockTick = 10 * time.Millisecond
 
-// age returns how long a process has been running, in seconds of the device, or
-// nil if that is unknown.
+// age returns how long a process has been running, in seconds of device time,
+// or nil if that is unknown.
 func (r *responses) age(x *subject) *float64 {
 	ran := r.part.At(r.clock.now()) - time.Duration(x.Process.Start)*clockTick
 	if x.Process.Start == 0 || ran < 0 {
@@ -194,8 +194,8 @@ func (r *responses) recordMissing(o order, why string) {
 	}
 }
 
-// orderLoopSnapshots orders a snapshot, after the first loop, of every process
-// that does not have one yet. At the end of the run, the snapshot is compared
+// orderLoopSnapshots requests a snapshot of every process that does not have
+// one yet after the first loop. At the end of the run, the snapshot is compared
 // with the final state even if no process was suspicious.
 func (r *responses) orderLoopSnapshots(mark string, number int) {
 	for _, x := range r.subjects.order {
@@ -210,7 +210,7 @@ func (r *responses) orderLoopSnapshots(mark string, number int) {
 // first snapshot without a mark. During startup, everything grows.
 const startupTime = 5 * time.Minute
 
-// orderStartupSnapshot orders the first snapshot without a mark of a process
+// orderStartupSnapshot requests the first snapshot without a mark of a process
 // that has completed its startup. A process that keeps restarting gets at most
 // one such snapshot every snapshotEvery.
 func (r *responses) orderStartupSnapshot(x *subject) {

@@ -20,8 +20,7 @@ type overhead struct {
 	breakdowns *breakdowns
 }
 
-// countRound and countBreakdown count requests that have ended, including those
-// that failed.
+// countRound and countBreakdown count a request as failed if err is not nil.
 func (u *overhead) countRound(err error)     { u.fast.count(err) }
 func (u *overhead) countBreakdown(err error) { u.detail.count(err) }
 

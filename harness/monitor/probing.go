@@ -54,7 +54,8 @@ type probed struct {
 }
 
 // queueFound queues the processes that a scan found: first new processes, up to
-// the maximum, then those for which another probe may have a different result.
+// the maximum, then those for which another probe may return a different
+// result.
 func (q *probing) queueFound(processes []capture.Process) {
 	var others []capture.Process
 	free := maxSubjects - len(q.subjects.order)

@@ -22,8 +22,8 @@ const (
 	// snapshotEvery is the minimum device time between two snapshots of one
 	// process.
 	snapshotEvery = 30 * time.Minute
-	// maxAttempts bounds how many times a diagnosis is started again after the
-	// device has interrupted it.
+	// maxAttempts is the maximum number of attempts at a diagnosis that keeps
+	// failing.
 	maxAttempts = 3
 )
 
@@ -67,7 +67,7 @@ type responseState struct {
 	// ordered is set while the diagnosis that the detector demands is queued or
 	// in progress.
 	ordered bool
-	// attempts is the number of interrupted attempts of the diagnosis.
+	// attempts is the number of failed attempts at the diagnosis.
 	attempts int
 	// snapshotAt is when the latest snapshot was ordered, in device time since
 	// the start, or 0 if none was ordered.
@@ -77,11 +77,11 @@ type responseState struct {
 	// firstSampleAt is when the first sample was taken, in device time since
 	// the start of the run, or 0 before that.
 	firstSampleAt time.Duration
-	// settled is set once the first snapshot after startup was ordered. marked
-	// is set once the first snapshot at a mark was ordered. first is the later
-	// of these two snapshots. startupSnapshotAt is when the latest snapshot
-	// without a mark was ordered for this or an earlier life, or 0 if none was
-	// ordered.
+	// settled is set once the first snapshot after startup has been requested.
+	// marked is set once the first snapshot at a mark has been requested. first
+	// is the later of these two snapshots. startupSnapshotAt is when the latest
+	// snapshot without a mark was ordered for this or an earlier life, or 0 if
+	// none was ordered.
 	settled, marked   bool
 	startupSnapshotAt time.Duration
 	first             *response.MemorySnapshot
@@ -104,7 +104,7 @@ func recipeOf(kind detector.LeakKind) string {
 	return "unknown"
 }
 
-// orderDemanded orders the diagnosis that the detector of a process demands.
+// orderDemanded queues the diagnosis that the detector of a process demands.
 func (r *responses) orderDemanded(x *subject, kind detector.LeakKind) {
 	if kind == detector.None || x.response.ordered || !x.present {
 		return
@@ -112,8 +112,8 @@ func (r *responses) orderDemanded(x *subject, kind detector.LeakKind) {
 	x.response.ordered = r.enqueue(order{subject: x, recipe: recipeOf(kind), kind: kind, trigger: record.TriggerLeak})
 }
 
-// onTransition orders a snapshot when a process becomes suspicious, so that its
-// growth can be determined later. It records a leak that recurs within the
+// onTransition requests a snapshot when a process becomes suspicious, so that
+// its growth can be determined later. It records a leak that recurs within the
 // cooldown.
 func (r *responses) onTransition(t ledger.Entry) {
 	if r.run.responder == nil || t.Jump() {
