@@ -10,8 +10,9 @@ const (
 )
 
 // Demo returns the phone of `leakgate demo`: a rooted phone with Android 14 and
-// the app com.shop. The app's main process leaks 400 MB/h of Java memory under
-// GC and noise; its process com.shop:push is busy but healthy.
+// the app com.shop. The app's main process leaks 400 MB/h of Java memory, on
+// top of garbage collections and noise; its process com.shop:push is busy but
+// healthy.
 func Demo(scale float64, seed uint64) *Phone {
 	return New(demoOptions(scale, seed, ProcessSpec{Models: []Model{Leak(Java, 400, 0)}}))
 }

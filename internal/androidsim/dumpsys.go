@@ -18,8 +18,8 @@ var services = map[string]func(*dump, []string){
 	"activity": dumpActivity, "package": dumpPackage,
 }
 
-// service returns the function that dumps a service. The GPU service exists
-// since Android 8.
+// service returns the function that dumps a service. The GPU service has
+// existed since Android 8.
 func (p *Phone) service(name string) func(*dump, []string) {
 	if name == "gpu" && p.opt.API < 26 {
 		return nil

@@ -25,7 +25,7 @@ var (
 	lowMemory   = cause{reason: androidtext.LowMemory}
 )
 
-// killed returns the cause for a process that a signal ended.
+// killed returns the cause recorded for a process that was ended by a signal.
 func killed(signal int) cause { return cause{reason: androidtext.Signaled, status: signal} }
 
 // exitInfo is the first API level that records how processes ended.
@@ -48,7 +48,7 @@ func (p *Phone) recordExit(proc *process, at time.Duration, why cause) {
 		Importance: v.importance(), PssKB: m.sum().pss(), RssKB: m.mapped().rss(),
 	}
 	if p.opt.API >= 34 {
-		// Since Android 14, the system does not sample the Pss periodically
+		// Since Android 14, the system no longer samples the Pss periodically
 		// (AppProfiler).
 		e.PssKB = 0
 	}

@@ -274,7 +274,7 @@ type sampleDeath struct {
 // DieInSample ends a process once, after n more reads of files in its
 // /proc/PID; n is at least 1. The next read of such a file fails as specified
 // by how, which is FileGone or FileEmpty; then the directory is gone. The
-// process restarts after its RestartAfter.
+// process restarts after the delay that its RestartAfter field specifies.
 func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
 	return p.hold(&fault{dies: &sampleDeath{name: process, how: how, left: max(n, 1)}})
 }
@@ -315,10 +315,10 @@ func (d *sampleDeath) readFault(pid int) FileFault {
 const stranger = "logcat"
 
 // ReusePID ends a process and immediately starts another process with the same
-// pid; if the other process is already running, it is ended first. For
-// ReusePID, every phone has a native process "logcat" that is not running.
-// ReusePID returns false if the process is not running or the other process
-// does not exist.
+// pid; if the other process is already running, it is ended first. Every phone
+// has a native process for ReusePID, "logcat", which does not run until
+// ReusePID starts it. ReusePID returns false if the process is not running or
+// the other process does not exist.
 func (p *Phone) ReusePID(process, by string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -529,7 +529,8 @@ func (s *store) free() int64 {
 	return max(0, limit-s.used)
 }
 
-// limit returns the maximum size of all files, and whether a fault sets it.
+// limit returns the maximum total size of all files in bytes, and whether a
+// fault sets it.
 func (s *store) limit() (bytes int64, filled bool) {
 	bytes = s.room + s.made
 	for _, f := range s.phone.faults() {

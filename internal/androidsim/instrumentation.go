@@ -17,7 +17,7 @@ type Instrumentation struct {
 	Target string
 	// Models describe the memory of the process under test. They replace the
 	// models in the ProcessSpec, which simulate a user. If Models is nil, the
-	// ProcessSpec applies.
+	// models of the ProcessSpec apply.
 	Models []Model
 	// Orchestrated runs each test in its own process, like Android Test
 	// Orchestrator: nothing that a test leaks outlives it.
@@ -64,8 +64,9 @@ const (
 	// launchTakes is the device time from the start of the process to the first
 	// test.
 	launchTakes = 500 * time.Millisecond
-	// maxHeldActivities bounds what tests can leak in one process: 1 GB, more
-	// than any heap can hold (dalvik.vm.heapsize).
+	// maxHeldActivities is the maximum number of Activities that tests can leak
+	// in one process: they take 1 GB, more than any heap can hold
+	// (dalvik.vm.heapsize).
 	maxHeldActivities = 1 << 10 / mbPerActivity
 )
 

@@ -12,8 +12,8 @@ import (
 // as many (kernel/fork.c, fork_init).
 const maxTasks = 43100
 
-// fileLimit returns the soft and the hard limit of open files: until Android
-// 8.1 the kernel's default, since then the value set by init (system/core
+// fileLimit returns the soft and the hard limit on open files: until Android
+// 8.1, the kernel's default; since then, the value set by init (system/core
 // rootdir/init.rc).
 func fileLimit(api int) (soft, hard int) {
 	if api < 28 {
@@ -88,7 +88,7 @@ func (v view) fdTarget(fd int) string {
 }
 
 // countsFDs reports whether the size of /proc/PID/fd is the number of open
-// files, as it is since Linux 6.2 (fs/proc/fd.c, proc_fd_getattr).
+// files, as it has been since Linux 6.2 (fs/proc/fd.c, proc_fd_getattr).
 func countsFDs(api int) bool { return api >= 36 }
 
 // addressBase returns the address space of a process before it allocates

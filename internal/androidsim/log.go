@@ -15,9 +15,9 @@ import (
 type logLine struct {
 	androidtext.LogEntry
 	uid int
-	// by is the process that logs the entry; the entry exists only if the life
-	// of the process with the number instance has not ended by the time of the
-	// entry.
+	// by is the process that logs the entry; the entry exists only if that
+	// process, in the life with the number instance, is still running at the
+	// time of the entry.
 	by       *process
 	instance int
 }

@@ -159,8 +159,9 @@ func Periodic(amplitude float64, period time.Duration) Model {
 	})
 }
 
-// Peaks adds mb MB to the Java heap for the duration lasting, once at a random
-// time in each period of length every, like a user who opens many large pages.
+// Peaks simulates a user who opens many large pages: once in each period, at a
+// random time, it adds mb MB to the Java heap; every is the length of a period,
+// and lasting is how long the memory is held.
 func Peaks(mb float64, lasting, every time.Duration) Model {
 	length, room := float64(lasting), float64(max(every, 1))
 	return curve(JavaHeap, func(at moment) float64 {
@@ -237,8 +238,8 @@ func LeakAddresses(mbPerHour float64, onset time.Duration) Model {
 	}}
 }
 
-// noiseShares distributes noise over the dimensions inside smaps; its squares
-// add up to one.
+// noiseShares distributes noise over the dimensions inside smaps; the squares
+// of the shares add up to one.
 var noiseShares = normalized([numDimensions]float64{JavaHeap: 0.72, NativeHeap: 0.6, Other: 0.32, Shared: 0.13})
 
 func normalized(shares [numDimensions]float64) [numDimensions]float64 {
@@ -268,7 +269,7 @@ func Noise(sigmaMB, rho float64) Model {
 }
 
 // Swap moves a fraction of the anonymous memory to zram, linearly over the
-// given time, starting at the age at: Pss falls, SwapPss grows, their sum does
+// given time, once the age exceeds at: Pss falls, SwapPss grows, their sum does
 // not change. If a process has several Swap models, the largest fraction
 // applies.
 func Swap(fraction float64, at, over time.Duration) Model {
@@ -278,8 +279,8 @@ func Swap(fraction float64, at, over time.Duration) Model {
 	}}
 }
 
-// Crash ends the process once, at the age at of its first life since boot, and
-// restarts it downFor later; if downFor is zero, it stays down.
+// Crash ends the process once, when its first life since boot reaches the age
+// at, and restarts it downFor later; if downFor is zero, it stays down.
 func Crash(at, downFor time.Duration) Model {
 	return Model{crashAt: at, downFor: downFor, crashes: true}
 }

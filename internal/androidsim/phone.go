@@ -46,7 +46,7 @@ type Options struct {
 	// BuildType is user (also if empty), userdebug or eng.
 	BuildType string
 	// SmapsRollup specifies whether the kernel provides /proc/PID/smaps_rollup;
-	// nil means that it does since Android 10.
+	// nil means that kernels of Android 10 and later do.
 	SmapsRollup *bool
 	// DumpsysTime is the duration of one dumpsys in device time; 0 means one
 	// second.
@@ -377,9 +377,9 @@ func (p *Phone) running(process string) (view, bool) {
 }
 
 // Kill kills a process as the low memory killer does. The process restarts
-// after its RestartAfter; if system_server is killed, all apps end too (see
-// CrashSystem). Like the other hooks, Kill returns false if there is no such
-// process.
+// after the delay that its RestartAfter field specifies; if system_server is
+// killed, all apps end too (see CrashSystem). Like the other hooks, Kill
+// returns false if there is no such process.
 func (p *Phone) Kill(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {

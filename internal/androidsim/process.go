@@ -59,7 +59,7 @@ type ProcessSpec struct {
 const (
 	defaultThreads = 28
 	defaultFiles   = 96
-	// maxFDs is the hard limit of open files in the latest releases.
+	// maxFDs is the hard limit on open files in the latest releases.
 	maxFDs = 32768
 	// maxThreads bounds the number of entries in /proc/PID/task.
 	maxThreads = 16 << 10

@@ -171,8 +171,8 @@ func (v view) poolThread(i int) string { return fmt.Sprintf("pool-3-thread-%d", 
 // clipComm truncates the name of a thread as the kernel does.
 func clipComm(name string) string { return name[:min(len(name), 15)] }
 
-// procNames maps the files in /proc/PID that the shell may see to whether
-// reading them requires ptrace access.
+// procNames contains the files in /proc/PID that the shell may see; the value
+// is true if reading the file requires ptrace access.
 var procNames = map[string]bool{
 	"cmdline": false, "comm": false, "limits": false, "oom_score_adj": false, "stat": false, "statm": false,
 	"status": false,

@@ -25,8 +25,8 @@ const (
 // ended; it does not block. end may be called repeatedly. Soon after end is
 // called, the phone is in its original state, except for processes that have
 // died: app processes that were running when the fault started run again, in a
-// new life. A fault that happens once, such as a cut line, may be over before
-// end is called. An adb server recovers in about a second.
+// new life. A fault that happens once, such as a dropped connection, may be
+// over before end is called. An adb server recovers in about a second.
 type Fault struct {
 	// Name is unique and human-readable.
 	Name   string

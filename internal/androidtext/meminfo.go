@@ -154,8 +154,8 @@ func MeminfoHead(api int, up time.Duration) string {
 	return fmt.Sprintf("Applications Memory Usage (%s):\nUptime: %d Realtime: %d\n", unit, ms, ms)
 }
 
-// Text returns the block of the process, without the head
-// (ActivityThread.dumpMemInfoTable).
+// Text returns the block of the process, without the lines that MeminfoHead
+// returns (ActivityThread.dumpMemInfoTable).
 func (m *Meminfo) Text(o MeminfoOptions) string {
 	t := meminfoTable{Meminfo: m, full: o.Full}
 	t.swapInTotal = m.API >= 24 && m.Rows.Sum().SwapPss > 0

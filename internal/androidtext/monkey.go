@@ -135,8 +135,7 @@ func (m *Monkey) Begin(api int, args []string) string {
 	return b.String()
 }
 
-// Progress returns the output before the event with number done, counting from
-// 0.
+// Progress returns the output before event number done, counting from 0.
 func (m *Monkey) Progress(done int) string {
 	if m.Verbose == 0 || done%MonkeyChunk != 0 || done == 0 || done >= m.Events {
 		return ""

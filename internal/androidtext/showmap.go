@@ -9,8 +9,8 @@ import (
 
 // ShowmapEverywhere is the first API level at which user builds include
 // showmap; since then it is the rewritten program in
-// system/memory/libmeminfo/tools/showmap.cpp. ShowmapFlags is the first level
-// with columns for huge pages and, with -v, flags.
+// system/memory/libmeminfo/tools/showmap.cpp. ShowmapFlags is the first API
+// level whose showmap has columns for huge pages and, with -v, flags.
 const (
 	ShowmapEverywhere = 29
 	ShowmapFlags      = 31

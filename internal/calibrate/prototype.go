@@ -111,5 +111,5 @@ func liveBar(s scenario.Scenario) float64 {
 }
 
 // suspicionBar returns the latest allowed median time of SUSPICIOUS in minutes:
-// 10 % or 5 minutes later than the prototype.
+// 10 % or 5 minutes later than that of the prototype, whichever is later.
 func suspicionBar(prototype float64) float64 { return max(1.1*prototype, prototype+5) }

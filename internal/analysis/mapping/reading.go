@@ -216,7 +216,7 @@ func (r *reading) meaningless(line []byte) {
 
 const chunkSize = 1 << 20
 
-// close stores the class above and its members. Many classes share a chunk of
+// close stores the current class and its members. Many classes share a chunk of
 // memory.
 func (r *reading) close() {
 	if !r.open {

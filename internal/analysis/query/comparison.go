@@ -167,7 +167,7 @@ func (c Comparison) integerTest(t hprof.Type, bits int) (test, error) {
 }
 
 // integer reads a decimal number, or a color or mask in hexadecimal: 0xff00ff00
-// is a negative number of 32 bits.
+// is a negative 32-bit number.
 func integer(s string, bits int) (int64, bool) {
 	digits, isHex := strings.CutPrefix(strings.ToLower(s), "0x")
 	if !isHex {

@@ -48,8 +48,8 @@ var (
 
 // Open opens the file at path, or stdin if path is "-", and unpacks it if
 // necessary. It returns when the whole stream has been read, or soon after ctx
-// is done. If ctx is done, or after any other error, a Read of stdin may still
-// be blocked; stdin must not be used any more.
+// is done. After an error, including that of ctx, a Read of stdin may still be
+// blocked; stdin must not be used any more.
 func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, error) {
 	o = o.withDefaults()
 	if path == "-" {

@@ -4,9 +4,9 @@ import "github.com/leakgate/leakgate/internal/analysis/heap"
 
 // Collection describes how the instances of some classes hold their elements,
 // so a path can lead from the collection directly to an element instead of
-// through tables and nodes. Fields are named with the class that declares them.
-// If a dump does not have these fields, the entry for another implementation
-// may match.
+// through tables and nodes. Each field is given together with the class that
+// declares it. If a dump does not have these fields, the entry for another
+// implementation may match.
 type Collection struct {
 	// Classes are the exact names of the collection's classes; subclasses may
 	// hold additional objects.
@@ -39,9 +39,9 @@ type Collection struct {
 type Shape uint8
 
 const (
-	// Array is an array of elements.
+	// Array means that the elements are in an array.
 	Array Shape = iota
-	// Chain is a chain of linked nodes with one item each.
+	// Chain means that the elements are in linked nodes, one element per node.
 	Chain
 	// Table is an array of chains of nodes with keys and values.
 	Table

@@ -8,8 +8,8 @@ import (
 
 // credits is the memory attributed to each leaking object that was found. It is
 // computed by the second phase of Shark 3. Objects that the roots reach without
-// passing a leaking object are not attributed. Every other object is credited
-// once, to the first leaking object that leads to it.
+// going through a leaking object are not attributed. Every other object is
+// credited once, to the first leaking object that leads to it.
 type credits struct {
 	of map[heap.Object]heap.Size
 	// also holds the leaking objects that are reachable only through other

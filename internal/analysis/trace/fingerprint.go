@@ -59,7 +59,7 @@ func KeyOf(text string) string {
 //     are omitted.
 //
 // A trace without suspect references is identified by its GC root, "JNI_GLOBAL
-// CLASS", and a known leak by its pattern, below a line "library".
+// CLASS", and a known leak by the line "library", followed by its pattern.
 func (t *Trace) KeyText() string {
 	if t.Matcher != nil {
 		return "library\n" + t.Matcher.String() + "\n"

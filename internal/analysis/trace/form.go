@@ -69,7 +69,8 @@ func remembered(inspect func(heap.Object) Inspection) func(heap.Object) Inspecti
 	}
 }
 
-// form finds the form of a path.
+// form returns the form of a path; it computes the form if no similar path was
+// seen before.
 func (x *forms) form(p Path) *form {
 	x.code = append(x.code[:0], byte(p.Root.Kind))
 	if m := p.Root.Matcher; m != nil {
@@ -117,8 +118,8 @@ func (x *forms) newForm(p Path, length int) *form {
 	return h
 }
 
-// encode adds the parts of an object that a trace depends on: its class, and
-// whether it is needed.
+// encode adds the properties of an object on which a trace depends: its class,
+// and whether it is needed.
 func (x *forms) encode(o heap.Object) {
 	class, at := uint64(x.graph.ClassNumber(o)), uint64(0)
 	if x.graph.IsClass(o) {

@@ -20,9 +20,9 @@ type Leak struct {
 	// of these objects.
 	Objects []heap.Object
 	Traces  []Trace
-	// Credited is the memory that the search attributes to this leak. Only
-	// memory reachable only through leaking objects is attributed; the sum over
-	// all leaks is the memory that they hold together.
+	// Credited is the memory that the search attributes to this leak. Memory
+	// that is also reachable in other ways is not attributed; the sum over all
+	// leaks is the memory that they hold together.
 	Credited heap.Size
 	// Also lists objects that leak as well but are reachable only through one
 	// of Objects.
@@ -60,9 +60,9 @@ const (
 	// mostTraces is the maximum number of traces of one leak grouped by Shark's
 	// rules.
 	mostTraces = 64
-	// mostPrinted is the maximum number of references in all fingerprints: for
-	// an app's own list in which every node holds a leak, this number is
-	// quadratic.
+	// mostPrinted is the maximum total number of references in all
+	// fingerprints: for an app's own list in which every node holds a leak,
+	// this number grows with the square of the list's length.
 	mostPrinted = 1 << 24
 	// mostPrints is the maximum number of fingerprints of one leak.
 	mostPrints = 256

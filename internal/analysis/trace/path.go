@@ -46,7 +46,7 @@ type paths struct {
 
 // mostWalked is the maximum number of objects that all paths of a search may
 // visit: for a list of nodes of two alternating classes, each of which holds a
-// leak, this number is quadratic.
+// leak, this number grows with the square of the list's length.
 const mostWalked = 1 << 24
 
 // run is a series of objects of one class, each referenced by the same field of
@@ -89,8 +89,8 @@ func (p *paths) edge(from, o heap.Object) Edge {
 	return best
 }
 
-// findEdges finds the references from objects that may hold many others to the
-// objects on some paths: each holder is read only once, however many objects it
+// findEdges finds the references to the objects on some paths from holders that
+// may hold many objects: each holder is read only once, however many objects it
 // holds.
 func (p *paths) findEdges(objects []heap.Object) {
 	p.edges = map[heap.Object]Edge{}

@@ -62,11 +62,12 @@ type Rules struct {
 	// Number returns the value of an integer field if the value is known;
 	// Number may be nil.
 	Number func(heap.Object, Member) (int64, bool)
-	// Without lists collection classes that are read like any other object.
+	// Without holds the names of collection classes that are read like any
+	// other object.
 	Without []string
-	// Subclasses reads subclasses like the collection that they extend, and
-	// also treats queues, trees and wrappers of java.util as collections. Shark
-	// reads them like any other object.
+	// If Subclasses is true, a subclass is read like the collection that it
+	// extends, and queues, trees and wrappers of java.util are also treated as
+	// collections. Shark reads them like any other object.
 	Subclasses bool
 	// Records makes the search also follow, after all other references, the
 	// references of class records: from an object to its class, and from a
@@ -90,12 +91,12 @@ type Reader struct {
 	rules    Rules
 	// kinds describes the classes, by number.
 	kinds []kind
-	// statics holds the actions for the static fields of those class objects
-	// that have special ones; they are indexed by field.
+	// statics holds, for each class object with special static fields, the
+	// actions for its static fields, indexed by field.
 	statics map[heap.Object][]action
 	globals map[string]*Matcher
-	// matchers holds the matchers of fields, and matching the classes that they
-	// name.
+	// matchers holds the matchers of fields; matching holds the classes that
+	// they name.
 	matchers map[matched]*Matcher
 	matching map[string]bool
 	// collections holds, for each class name, the collections that may describe
@@ -201,9 +202,9 @@ func (r *Reader) kind(o heap.Object) *kind {
 	return k
 }
 
-// actions finds the special fields of a class. The nearest class of the
-// hierarchy that a matcher names decides; if several matchers name that class,
-// the last one does.
+// actions finds the special fields of a class. For each field, the matcher of
+// the nearest class in the hierarchy applies; if that class has several
+// matchers, the last one applies.
 func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []action {
 	var list []action
 	names = r.named(names)

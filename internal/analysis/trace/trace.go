@@ -61,9 +61,10 @@ func (t *Trace) Leaking() *Element { return &t.Elements[len(t.Elements)-1] }
 
 // Describe provides the descriptions of objects in traces.
 type Describe struct {
-	// Inspect returns the inspection of an object.
+	// Inspect inspects an object and returns its labels and the reasons why it
+	// is leaking or needed.
 	Inspect func(heap.Object) Inspection
-	// Plain is a quick check whether the status of an object is unknown; if it
+	// Plain quickly reports whether the status of an object is unknown; if it
 	// is nil, Inspect is called instead.
 	Plain func(heap.Object) bool
 	// Text returns the contents of a string. It returns false for other
@@ -133,7 +134,8 @@ func (r *Reader) object(o heap.Object) Element {
 	return e
 }
 
-// typed returns an element without the parts that are expensive to compute.
+// typed returns an element with only the object, its class and its type, which
+// are cheap to determine.
 func (r *Reader) typed(o heap.Object) Element {
 	e := Element{Object: o, Class: r.name(o), Type: "instance"}
 	switch {
@@ -207,7 +209,8 @@ func (t *Trace) resolve(inspections []Inspection) {
 	}
 }
 
-// resolveNeeded walks up from the last needed object.
+// resolveNeeded marks the objects before the last needed object as needed, with
+// the reasons.
 func (t *Trace) resolveNeeded(needed int) {
 	if needed < 0 {
 		return
@@ -227,7 +230,8 @@ func (t *Trace) resolveNeeded(needed int) {
 	}
 }
 
-// resolveLeaking walks down from the first leaking object.
+// resolveLeaking marks the objects after the first leaking object as leaking,
+// with the reasons.
 func (t *Trace) resolveLeaking(leaking int) {
 	last := len(t.Elements) - 1
 	previous := simple(t.Elements[leaking].Class)
@@ -252,8 +256,8 @@ func (t *Trace) suspect(i int) bool {
 	return false
 }
 
-// status evaluates the reasons for the statuses. If they conflict, the object
-// is needed, unless it is at the end of the path.
+// status returns the status that follows from the reasons of an inspection. If
+// they conflict, the object is needed, unless it is at the end of the path.
 func (n *Inspection) status(last bool) (Status, string) {
 	leaking, needed := strings.Join(n.Leaking, " and "), strings.Join(n.NotLeaking, " and ")
 	switch {

@@ -38,7 +38,7 @@ type Branch struct {
 
 const (
 	// mostBranches and deepest limit the size of a tree; objects further down
-	// count in the branch at which the tree is truncated.
+	// are counted in the branch at which the tree is truncated.
 	mostBranches = 1 << 16
 	deepest      = 1 << 10
 )

@@ -71,8 +71,8 @@ func (s *suite) silence(t *testing.T) {
 	}
 }
 
-// stdin: a command that reads its standard input gets end of file instead of
-// the input of this process.
+// stdin checks that a command that reads its standard input gets end of file
+// instead of the input of this process.
 func (s *suite) stdin(t *testing.T) {
 	for command, want := range map[string]string{
 		"cat; echo end": "end\n", "read line; echo $?": "1\n", "cat | cat; echo end": "end\n",
@@ -122,8 +122,8 @@ func (s *suite) quoted(t *testing.T, arg string) {
 	}
 }
 
-// largeCommand: a command that is too long returns an error, and no part of it
-// runs.
+// largeCommand checks that a command that is too long is rejected with an
+// error, and that no part of it runs.
 func (s *suite) largeCommand(t *testing.T) {
 	arg := strings.Repeat("0123456789 $(x)\n", 64_000/16)
 	command := "printf '%s' " + text.ShellQuote(arg)
@@ -242,8 +242,8 @@ func (s *suite) together(t *testing.T) {
 	wg.Wait()
 }
 
-// cut: a command whose exit status is lost must return an error, even if its
-// output is complete.
+// cut checks that a command whose exit status is lost returns an error, even if
+// its output is complete.
 func (s *suite) cut(t *testing.T) {
 	if s.Cut == nil {
 		t.Skip("this device cannot be disconnected")

@@ -113,7 +113,8 @@ func (s *suite) pullRefused(t *testing.T) {
 	s.must(t, "rm "+text.ShellQuote(path))
 }
 
-// pushRefused: a push that returns no error must have created the file.
+// pushRefused checks that a push to an impossible path returns an error, and
+// that a push that returns no error has created the file.
 func (s *suite) pushRefused(t *testing.T) {
 	s.failed(t, "push to a read-only path", s.dev.Push(within(t), strings.NewReader("x"), s.ReadOnly, 0o600), nil)
 	s.failed(t, "push over a directory", s.dev.Push(within(t), strings.NewReader("x"), s.Dir, 0o600), nil)
@@ -130,8 +131,8 @@ func (s *suite) pushRefused(t *testing.T) {
 	s.must(t, "echo x >"+text.ShellQuote(s.file("new/deep/own"))+" && rm -r "+text.ShellQuote(s.file("new")))
 }
 
-// interruptedPush: an interrupted push must not leave a file that could be
-// mistaken for the complete one.
+// interruptedPush checks that an interrupted push does not leave a file that
+// could be mistaken for the complete one.
 func (s *suite) interruptedPush(t *testing.T) {
 	own := errors.New("disk gone")
 	path := s.file("partial")
@@ -171,10 +172,10 @@ func (s *suite) nothingLeft(t *testing.T) {
 	}
 }
 
-// mode: the owner has the requested permissions. The group and others have
-// either the permissions requested for them or the permissions of the owner,
-// which is what adbd has always set (adb/daemon/file_sync_service.cpp,
-// send_impl).
+// mode checks that the owner of a pushed file has the requested permissions.
+// The group and others have either the permissions requested for them or the
+// permissions of the owner, which is what adbd has always set
+// (adb/daemon/file_sync_service.cpp, send_impl).
 func (s *suite) mode(t *testing.T) {
 	path := s.file("mode")
 	for mode, want := range map[fs.FileMode][2]string{

@@ -127,8 +127,9 @@ const maxClosing = 64
 // a truncated output.
 func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
 
-// closed parses the closing. It returns the length of the output before the
-// closing, and the exit code.
+// closed parses the closing, which is the marker and the exit code at the end
+// of the output. It returns the length of the output before the closing, and
+// the exit code.
 func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	at := bytes.LastIndex(text, []byte("\n"+string(m)+" "))
 	if at < 0 {

@@ -71,8 +71,8 @@ func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []ca
 func collectLabel(i int) string { return fmt.Sprintf("gc%d", i) }
 
 // collectPrefix returns the prefix for sending the signal. A root shell needs
-// none. Any other shell uses the prefix with which the process is read or, if
-// that is empty, run-as, which requires a debuggable package.
+// no prefix. Any other shell uses the prefix with which the process is read or,
+// if that is empty, run-as, which requires a debuggable package.
 func collectPrefix(uid int, t capture.Target) (prefix shell.Prefix, refused string) {
 	switch {
 	case uid == 0:

@@ -71,7 +71,7 @@ type Request struct {
 	App []KnownProcess
 	// Logcat selects what is kept of the device's log; empty means LogcatApp.
 	Logcat KeptLog
-	// Run is a part of the file names on the device. It consists of letters and
+	// Run is part of the file names on the device. It consists of letters and
 	// digits and is different for each run.
 	Run string
 	// HostFree returns how many bytes may still be written to Dir; nil if
