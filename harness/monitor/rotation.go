@@ -33,7 +33,7 @@ type restState struct {
 	turns, left int
 }
 
-// maxPause bounds that number of turns.
+// maxPause is the maximum number of turns for which such a process is skipped.
 const maxPause = 16
 
 // newRotation returns a rotation with one turn per period. The period is in
@@ -87,9 +87,9 @@ func (r *rotation) Remove(k capture.Key) {
 	delete(r.resting, k)
 }
 
-// Want requests extra readings of k until n are pending. The first one is in
-// the next free slot after now, and the others follow at the given spacing. A
-// resting process gets no extra readings.
+// Want replaces the pending extra readings of k with n new ones. The first one
+// is in the next free slot after now, and the others follow at the given
+// spacing. A resting process gets no extra readings.
 func (r *rotation) Want(k capture.Key, n int, now, spacing time.Duration) {
 	r.Cancel(k)
 	if r.resting[k] != nil {

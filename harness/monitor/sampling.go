@@ -137,7 +137,7 @@ func (m *sampling) record(x *subject, line record.Sample) {
 
 // recordGap records a gap in the series before the sample that ends the gap. If
 // only one or two samples are missing, a line can still be fitted, because the
-// times are correct. The policy decides about longer gaps.
+// times are correct. The policy determines whether a trend spans a longer gap.
 func (m *sampling) recordGap(x *subject, up time.Duration) {
 	hole, rhythm := up-x.LastUp-x.pause.total, m.dueWithin(x)
 	x.pause.total = 0
@@ -162,8 +162,8 @@ func (m *sampling) trendSpans(gap time.Duration) bool {
 }
 
 // dueWithin returns the time within which the next sample was due after the
-// latest one. If only dumpsys can read the process, this is the time until its
-// turn in the rotation.
+// latest one. If only dumpsys can read the process, this is at least one round
+// of the rotation.
 func (m *sampling) dueWithin(x *subject) time.Duration {
 	if x.probe.Level.Source == capture.Dumpsys {
 		return max(x.sampling.interval, m.demandedInterval(x))
@@ -269,8 +269,8 @@ type deviceClock struct {
 	recorded bool
 }
 
-// recordTrailingGap records that a running process has no samples until the end
-// of the run.
+// recordTrailingGap records that the last part of the run contains no samples
+// of a running process.
 func (m *sampling) recordTrailingGap(x *subject) {
 	now := max(m.part.Up(), m.part.At(m.clock.now()))
 	hole := now - x.LastUp - x.pause.total

@@ -24,7 +24,7 @@ func newSelfUsage() *selfUsage {
 	return o
 }
 
-// record returns the usage so far. The memory is the maximum of all calls.
+// record returns the usage so far. The memory is the maximum over all calls.
 func (o *selfUsage) record() *record.Overhead {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 const (
 	// scanInterval is the device time between two scans for new processes.
 	scanInterval = 30 * time.Second
-	// rescanDelay is the minimum device time between two scans.
+	// rescanDelay is the device time until the next scan if no process was
+	// found, or if a process must be seen or probed again.
 	rescanDelay = 5 * time.Second
 	// usageEvery is the device time between two usage events.
 	usageEvery = 10 * time.Minute
@@ -247,8 +248,8 @@ func (s *session) userChanged() {
 }
 
 // restarted implements loop. The time axis of the run continues at the time of
-// the host's clock. It never goes backward, although the clock of a host that
-// was suspended is behind.
+// the host's clock. It never goes backward, even if the host was suspended and
+// its clock is behind.
 func (s *session) restarted(up time.Duration) {
 	latest := s.part.Seconds(s.part.Up())
 	e := record.Event{

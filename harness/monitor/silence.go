@@ -29,7 +29,7 @@ type silence struct {
 	pulses  call[capture.Pulse]
 	returns call[struct{}]
 	resets  call[struct{}]
-	// boot identifies the present boot; it is "" if unknown.
+	// boot identifies the current boot; it is "" if unknown.
 	boot string
 	// sampleInterval is the device time between two samples of a process that
 	// is not suspicious.
@@ -343,11 +343,11 @@ func (q *silence) finalProbe(ctx context.Context) {
 	}
 }
 
-// advance follows the device's clock. If the clock shows less than it did
-// before the request, the device has rebooted. The comparison uses the reading
-// before the request and not the latest one, because the two channels overlap.
-// If the latest reading is lower than the one before the request, the reboot is
-// already known.
+// advance records a reading of the device's clock and detects reboots. If the
+// clock shows less than it did before the request, the device has rebooted. The
+// comparison uses the reading before the request and not the latest one,
+// because the two channels overlap. If the latest reading is lower than the one
+// before the request, the reboot is already known.
 func (q *silence) advance(ctx context.Context, up, after time.Duration) {
 	if up < after && after <= q.part.Up() {
 		q.restarted(up)
