@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// shopping returns two processes that pass, and their sum.
+// shopping returns a run of two processes that pass, and their sum.
 func shopping(gate detector.Gate, leaking ...string) record.Run {
 	p := func(name string) record.Process {
 		return record.Process{Process: name, Gate: detector.Pass, Reason: "no growth"}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Events are accepted and take time; errors have the wording of the Android
-// version.
+// Input events are accepted and take time; errors have the wording of the
+// Android version.
 func TestInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for command, takes := range map[string]time.Duration{

@@ -588,7 +588,8 @@ func TestMonkey(t *testing.T) {
 	})
 }
 
-// Concurrent readings, hooks and file accesses, for the race detector.
+// The phone is read, its hooks run and its files are accessed concurrently, for
+// the race detector.
 func TestConcurrency(t *testing.T) {
 	p := Demo(5000, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -486,8 +486,8 @@ func testEndless(t *testing.T, b *bench) {
 	}
 }
 
-// Several random faults at once while a host samples, for the race detector. At
-// the end, the phone is in its original state.
+// Several random faults occur at once while a host samples, for the race
+// detector. At the end, the phone is in its original state.
 func TestFaultsAtRandom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inMemory(t)

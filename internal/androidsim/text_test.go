@@ -23,7 +23,8 @@ func versions() (out []int) {
 	return out
 }
 
-// busyModels use every dimension, with sizes that have no common divisor.
+// busyModels returns models that use every dimension, with sizes that have no
+// common divisor.
 func busyModels(swapped float64) []Model {
 	models := []Model{
 		Noise(7, 0.7), GCSawtooth(13, 40*time.Second), Leak(Java, 311, 0), Leak(Native, 77, 0), Leak(Thread, 53, 0),

@@ -223,8 +223,8 @@ func FuzzParseLogcat(f *testing.F) {
 	})
 }
 
-// FuzzParseMonkey checks that a valid command line has a count, and that one
-// built from its parsed values is parsed to the same values.
+// FuzzParseMonkey checks that a valid command line has a count, and that a
+// command line built from the parsed values yields the same values.
 func FuzzParseMonkey(f *testing.F) {
 	for _, seed := range []string{
 		"5", "-p a -p b -s 7 --throttle 300 -v -vv 1000", "--ignore-crashes --pct-touch 50 5", "-c x 1",

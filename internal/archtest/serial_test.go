@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// elsewhere lists the files of serial packages that start goroutines
-// nevertheless, each with the package whose tests run the file with the race
-// detector.
+// elsewhere lists the files of serial packages that do start goroutines, each
+// with the package whose tests run the file with the race detector.
 var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate", "analysis/finding.go": "./cmd/leakgate"}
 
 // TestSerialPackages checks that the packages that the Makefile tests without
@@ -145,7 +144,7 @@ func asksForRaces(t *testing.T, folder string) map[string]bool {
 }
 
 // starts reports whether a file contains a go statement, or calls a method
-// named Go such as WaitGroup.Go.
+// named Go, such as WaitGroup.Go.
 func starts(t *testing.T, name string, text []byte) (found bool) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)

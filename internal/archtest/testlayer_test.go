@@ -46,9 +46,9 @@ type TestFile struct {
 	Path  string
 	Layer string
 	Tests []string
-	// Does holds the kinds of worldly calls in the file, with one position of
+	// Calls holds the kinds of worldly calls in the file, with one position of
 	// each; Excused holds the kinds that the file's excuses allow.
-	Does    map[string]string
+	Calls   map[string]string
 	Excused []string
 	// Bubbles reports whether the file imports testing/synctest, in which case
 	// its sleeps are assumed to be virtual.
@@ -84,7 +84,7 @@ func readTestFile(name string, text []byte) (TestFile, error) {
 	if err != nil {
 		return TestFile{}, fmt.Errorf("read test file: %w", err)
 	}
-	f := TestFile{Path: name, Layer: layerUnit, Does: map[string]string{}}
+	f := TestFile{Path: name, Layer: layerUnit, Calls: map[string]string{}}
 	for _, group := range file.Comments {
 		for _, c := range group.List {
 			if m := excuse.FindStringSubmatch(c.Text); m != nil {
@@ -108,7 +108,7 @@ func readTestFile(name string, text []byte) (TestFile, error) {
 		if s, ok := n.(*ast.SelectorExpr); ok {
 			if x, ok := s.X.(*ast.Ident); ok {
 				if kind := worldly[x.Name+"."+s.Sel.Name]; kind != "" {
-					f.Does[kind] = fset.Position(s.Pos()).String() + " " + x.Name + "." + s.Sel.Name
+					f.Calls[kind] = fset.Position(s.Pos()).String() + " " + x.Name + "." + s.Sel.Name
 				}
 			}
 		}
@@ -148,16 +148,16 @@ func CheckLayers(files []TestFile) []Violation {
 		if f.Layer != layerUnit {
 			continue
 		}
-		for _, kind := range sortedKeys(f.Does) {
+		for _, kind := range sortedKeys(f.Calls) {
 			if kind == "sleep" && f.Bubbles || slices.Contains(f.Excused, kind) {
 				continue
 			}
 			add("%s: a unit test must be pure or run in a bubble of testing/synctest: dial an in-memory server, or "+
-				"build the file with the tag realtime or e2e; to allow the call, add //unit:%s REASON", f.Does[kind],
+				"build the file with the tag realtime or e2e; to allow the call, add //unit:%s REASON", f.Calls[kind],
 				kind)
 		}
 		for _, kind := range f.Excused {
-			if f.Does[kind] == "" {
+			if f.Calls[kind] == "" {
 				add("%s: no call needs //unit:%s", f.Path, kind)
 			}
 		}

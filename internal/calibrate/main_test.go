@@ -106,9 +106,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestKnownRates compares the generator and policy "article" with the figures
-// of another simulation of the article's rules (300 runs per row without a
-// leak, 100 with one).
+// TestKnownRates compares how often the article policy reports a leak with the
+// figures of another simulation of the article's rules (300 runs per row
+// without a leak, 100 with one).
 func TestKnownRates(t *testing.T) {
 	known := map[string]int{ // percentage of 8-hour runs in which the article's policy reports a leak
 		"iid s5": 0, "AR 0.7 s20": 1, "random walk 20": 22, "warm-up 200 tau 10": 100, "sine 60 per 20 min": 0,

@@ -256,7 +256,8 @@ func TestSettles(t *testing.T) {
 	}
 	hostdevicetest.RequireJava(t)
 	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
-	// 7200 MB/h for 36 s is 72 MB, to within 0.36 s.
+	// 7200 MB/h for 36 s is 72 MB; at this scale, the 36 s take 0.36 s of real
+	// time.
 	if out, exit := shell(t, d, "am start -W -n "+d.Package()+"/.Native --ef mb_per_h 7200 --ef for_s 36"); exit != 0 ||
 		!strings.Contains(out, "Status: ok") {
 		t.Fatalf("%s, exit %d", out, exit)

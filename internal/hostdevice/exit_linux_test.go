@@ -84,7 +84,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestExitInfoIsYoung checks that exit-info exists only since Android 11.
+// TestExitInfoIsYoung checks that exit-info does not exist before Android 11.
 func TestExitInfoIsYoung(t *testing.T) {
 	d := hostdevicetest.New(t, hostdevice.Options{API: 29, Release: "10"})
 	const want = "Unknown command: exit-info\n" +

@@ -53,8 +53,8 @@ func startMode(t *testing.T, r *hostdevicetest.Running, class, mode string) (nam
 
 const denied = `Permission denied`
 
-// TestUserBuild checks which data of an app that is not debuggable the kernel
-// lets the shell of a user build read, and which requests the system denies.
+// TestUserBuild checks which data of a non-debuggable app the shell of a user
+// build can read, and which requests the system denies.
 func TestUserBuild(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t,

@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-// script determines a sequence of calls; after the end of the script, all bytes
-// are zero.
+// script is a sequence of bytes that determines calls; after its end, every
+// byte that is read is zero.
 type script struct{ rest []byte }
 
 func (s *script) byte() byte {
@@ -50,7 +50,7 @@ type author struct {
 	w    *hproftest.Writer
 	ids  int
 	want []hproftest.Record
-	// heap and name are the heap of the next object.
+	// heap and name are the number and the name of the heap of the next object.
 	heap uint32
 	name hprof.ID
 	// ends is the number of calls that must end a segment.

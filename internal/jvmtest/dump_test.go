@@ -115,5 +115,6 @@ func dominates(g *heap.Graph, d, o heap.Object) bool {
 	return false
 }
 
-// asWritten returns the naming of a program whose names were not changed.
+// asWritten returns the names of a class and a field in a program that was not
+// renamed.
 func asWritten(owner, field string) (string, string) { return owner, field }

@@ -74,8 +74,8 @@ type traits struct {
 	order []string
 }
 
-// address matches the part of a lambda class's name that is its address, which
-// differs between runs.
+// address matches the address in the name of a lambda class, which differs
+// between runs.
 var address = regexp.MustCompile(`[+/]0x[0-9a-f]+$`)
 
 func observe(t *testing.T, g *heap.Graph, named func(string, string) (string, string)) traits {

@@ -16,8 +16,8 @@ var odd = []string{
 	"\xf4\x8f\xbd\xff", "'\xff'", "$\xff", "\\\xff", "\\\r\n", "`\xff`", "{\xff,\r}", "\x01\x7f",
 }
 
-// oddScripts contain X, which is replaced with each string in odd that contains
-// no quotes.
+// oddScripts lists scripts that contain X, which is replaced with each string
+// in odd that contains no quotes.
 var oddScripts = []string{
 	"printf '%s' 'X' | cat", `x="X"; printf '%s' "$x"; echo "${x}" '' "$x"`,
 	`printf '%s|' "aX" "Xb" "$(printf '%s' 'X')" "${n:-X}"`,

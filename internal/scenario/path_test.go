@@ -61,8 +61,8 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// TestShapes compares each part without noise with its formula, which the test
-// implements again.
+// TestShapes compares each noise-free part with its formula, which the test
+// implements independently.
 func TestShapes(t *testing.T) {
 	over := func(m, from float64) float64 { return max(0, m-from) }
 	tests := map[string]struct {

@@ -118,7 +118,7 @@ func TestDemands(t *testing.T) {
 		t.Errorf("a diagnosed leak was not found again: %v", steps)
 	}
 	// With twenty processes, each process waits ten minutes for its turn. A
-	// process in state CONFIRMING must still get its extra breakdowns.
+	// process in the CONFIRMING state must still get its extra breakdowns.
 	steps, _ = play(Conditions{Processes: 20})
 	if leaks(steps) != 1 {
 		t.Errorf("extra breakdowns did not arrive: %v", steps)

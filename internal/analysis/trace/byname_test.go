@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestByName compares a search by names with the plain one: both must find the
+// TestByName compares a search by name with the plain one: both must find the
 // same objects. Each path must be as short as the plain one and have no worse
 // references, and its names must come first among those of all such paths.
 func TestByName(t *testing.T) {

@@ -114,8 +114,8 @@ func (p *plain) leaf(id hprof.ID) bool {
 	return ok && (slices.Contains(boxes, name) || p.class(id) == "java.lang.String")
 }
 
-// matched returns the matcher of a field: that of the nearest class takes
-// precedence and, if several matchers name this class, the last one.
+// matched returns the matcher of a field: that of the nearest class or, if
+// several matchers name this class, the last of them.
 func (p *plain) matched(classes []string, field string, kind trace.PatternKind) (pattern string, found, ignored bool) {
 	for _, class := range classes {
 		for _, m := range slices.Backward(p.rules.Matchers) {

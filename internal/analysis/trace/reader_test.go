@@ -372,9 +372,9 @@ func TestOwnCollections(t *testing.T) {
 	}
 }
 
-// TestMatchers checks precedence: a matcher of the nearest class takes
-// precedence and, if several matchers name this class, the last one. Matchers
-// select fields by name, whichever class declares them.
+// TestMatchers checks which matcher applies: that of the nearest class or, if
+// several matchers name this class, the last of them. Matchers select fields by
+// name, whichever class declares them.
 func TestMatchers(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.New(h.Declare("a.Thing", nil, "int n"), nil)

@@ -496,8 +496,8 @@ func (w *world) countPromoted(s *plainSearch, met *coverage) {
 
 // TestTwoWays checks paths on which one object references another twice: the
 // path must contain the reference that the search followed. The search follows
-// the first reference that is not low; if the path has low priority anyway, it
-// follows the first reference.
+// the first reference that does not have low priority; if the path has low
+// priority anyway, it follows the first reference.
 func TestTwoWays(t *testing.T) {
 	h := hproftest.Java(1)
 	thing := h.Declare("a.Thing", nil, "int n")

@@ -90,8 +90,8 @@ func TestStatus(t *testing.T) {
 		says    says
 		watched bool
 		classes bool
-		// at is the element; status and reason are the expected values. "*"
-		// matches any reason.
+		// at is the index of the element; status and reason are the expected
+		// values. "*" matches any reason.
 		at             int
 		status, reason string
 	}{

@@ -88,8 +88,8 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	if f.forGood != (err != nil) {
 		t.Errorf("trip %d: error %v after the fault in %q", at, err, broken)
 	}
-	// The first limit is the sum of all limits of the recipe. A device that
-	// hangs receives only one more command.
+	// The sum of all limits of the recipe is 15 minutes. A device that hangs
+	// receives only one more command.
 	if took > 15*time.Minute || f.forGood && took > heapLimit+time.Minute {
 		t.Errorf("trip %d: took %v", at, took)
 	}
@@ -357,7 +357,7 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 }
 
 // TestRightsRefused checks the wording of each refusal, and that a command is
-// not tried without the permission.
+// not tried without the permission that it needs.
 func TestRightsRefused(t *testing.T) {
 	const app, other = "uid=10100(u0_a100) gid=10100", "uid=2000(shell) gid=2000(shell)"
 	p := capture.Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}

@@ -392,8 +392,8 @@ func TestCheckAfterTheDump(t *testing.T) {
 	own, other := statLine(7, "a", 5), statLine(7, "b", 6)
 	for _, c := range []struct {
 		name string
-		// looks are the responses to the checks after am: - means no response;
-		// the last response repeats.
+		// looks lists the responses to the checks after am; "-" means no
+		// response, and the last response repeats.
 		looks  []string
 		ending Ending
 		words  string

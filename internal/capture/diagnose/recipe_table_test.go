@@ -127,8 +127,8 @@ func (d *localPhone) dumps(t testing.TB) []string {
 // situation is a phone with one app.
 type situation struct {
 	api int
-	// rooted is a userdebug build after `adb root`; su is a user build with a
-	// su program.
+	// rooted means a userdebug build after `adb root`; su means a user build
+	// with a su program.
 	rooted, su bool
 	debuggable bool
 	user       int

@@ -22,7 +22,7 @@ func shopAt() (AppFilter, time.Time) {
 	}}, at("15:00:00")
 }
 
-// logLines are lines of a log: those that begin with + are about com.shop, the
+// logLines are lines of a log: those that begin with + are about com.shop; the
 // others are not.
 const logLines = `+--------- beginning of main
 -03-01 14:10:00.000  5555  5560 I Mail    : login user=alice@example.org password=hunter2 token=ghp_SECRET
@@ -142,7 +142,7 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
 }
 
-// In January, log entries of December are from the previous year.
+// In January, log entries from December belong to the previous year.
 func TestFilterLogcatAcrossTheYear(t *testing.T) {
 	at := func(text string) time.Time { t, _ := time.Parse(time.DateTime, text); return t }
 	app := AppFilter{

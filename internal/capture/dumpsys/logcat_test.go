@@ -345,7 +345,8 @@ func TestDurationsAndSizes(t *testing.T) {
 	}
 }
 
-// logFormats are functions that print an entry in the formats of logcat.
+// logFormats holds a function for each format of logcat, which prints an entry
+// in this format.
 var logFormats = map[string]func(n int, pid int64, tag, msg string) string{
 	"threadtime": func(n int, pid int64, tag, msg string) string {
 		return fmt.Sprintf("11-22 15:32:47.%03d %5d %5d I %-8s: %s", n%1000, pid, pid+1, tag, msg)

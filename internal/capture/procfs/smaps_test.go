@@ -279,8 +279,8 @@ func cuts(text []byte, step, n int) (at []int) {
 }
 
 // thinned reduces the number of positions at which an input is truncated. A
-// large input is truncated at each of its 88,000 newlines, which takes some
-// minutes, only with LEAKGATE_E2E=long.
+// large input is truncated at each of its 88,000 newlines only with
+// LEAKGATE_E2E=long, because this takes some minutes.
 func thinned(text []byte) (step, random int) {
 	if len(text) < 1<<20 || os.Getenv("LEAKGATE_E2E") == "long" {
 		return 1, 2000

@@ -84,7 +84,7 @@ func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 	}
 	const limit = 100000 << 10
 	// No collection in these processes frees more than three tenths of the
-	// limit. Half of the phones report that amount, the others report 0.
+	// limit. Half of the phones report that amount, and the others report 0.
 	garbage := int64(seed%2) * limit * 3 / 10
 	w := new(Watch)
 	var out []Warning
@@ -128,8 +128,8 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// A leak causes a warning before the limit. The test measures the time from the
-// first warning until the limit is reached.
+// A leak causes a warning before the limit is reached. The test measures the
+// time from the first warning until the limit is reached.
 func TestLeaksAreWarnedOf(t *testing.T) {
 	seeds := 40
 	if os.Getenv("LEAKGATE_E2E") == "long" {

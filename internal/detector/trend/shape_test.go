@@ -50,8 +50,8 @@ func stepPlaces(n, count int) (all [][]int) {
 	return all
 }
 
-// bestSteps returns the best of all ways to divide the values at the given
-// number of positions.
+// bestSteps returns the best positions at which to divide the values, and the
+// residual sum of squares.
 func bestSteps(y []float64, count int) (sse float64, places []int) {
 	sse = math.Inf(1)
 	for _, p := range stepPlaces(len(y), count) {
@@ -62,7 +62,8 @@ func bestSteps(y []float64, count int) (sse float64, places []int) {
 	return sse, places
 }
 
-// oneMore returns the best way to add one position to the given ones.
+// oneMore returns the residual sum of squares for the best way to add one
+// position to the given ones.
 func oneMore(y []float64, places []int) float64 {
 	best := levelled(y, places...)
 	for k := 2; k <= len(y)-2; k++ {
@@ -108,8 +109,8 @@ func stepAt(n int, places ...int) []float64 {
 	})
 }
 
-// plainShapes does the same as FitShapes by brute force; best3 is the best fit
-// with at most three steps.
+// plainShapes does the same as FitShapes by brute force; best3 is the residual
+// sum of squares of the best fit with at most three steps.
 func plainShapes(y []float64) (s Shapes, best3 float64) {
 	n := len(y)
 	s = Shapes{N: n, Constant: leaves(y, ones(n)), Line: leaves(y, ones(n), steps(n))}
@@ -131,8 +132,7 @@ func plainShapes(y []float64) (s Shapes, best3 float64) {
 	return s, min(best3, s.TwoSteps)
 }
 
-// sums returns the residual sums of squares of shapes with their names,
-// beginning with the constant.
+// sums returns the residual sum of squares of each shape, by name.
 func (s Shapes) sums() map[string]float64 {
 	return map[string]float64{
 		"Constant": s.Constant, "Line": s.Line, "Onset": s.Onset, "Step": s.Step, "TwoSteps": s.TwoSteps,
@@ -279,8 +279,8 @@ func TestShapesInvariance(t *testing.T) {
 	}
 }
 
-// TestFallsAreNotCurves checks that a falling series is not an onset, a filling
-// or a saturation.
+// TestFallsAreNotCurves checks that a falling series is not recognized as an
+// onset, a filling or a saturation.
 func TestFallsAreNotCurves(t *testing.T) {
 	for _, column := range [][]float64{steps(24), onsetAt(24, 8), filledAt(24, 8), saturation(24, 0.25)} {
 		down := columnOf(24, func(i int) float64 { return -10 * column[i] })

@@ -20,8 +20,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// childVariable makes this test program run as the command of a search; its
-// value is the directory for notes.
+// childVariable is the environment variable that makes this test program run as
+// the command of a search; its value is the directory for notes.
 const childVariable = "LEAKGATE_BISECT_CHILD"
 
 func TestMain(m *testing.M) {

@@ -172,7 +172,7 @@ func TestChangedSinceMergeBase(t *testing.T) {
 	}
 }
 
-// TestNoProgram checks that programs named by the checkout are not run,
+// TestNoProgram checks that programs that the checkout configures are not run,
 // although plain git runs them.
 func TestNoProgram(t *testing.T) {
 	r := newRepository(t)
@@ -337,8 +337,8 @@ func FuzzHunks(f *testing.F) {
 }
 
 // The base of a pull request is its merge base, or the newest base if the merge
-// into it is checked out. The base is unknown if HEAD does not contain the
-// commit.
+// into it is checked out. The base is unknown if HEAD does not contain the last
+// commit of the pull request.
 func TestBase(t *testing.T) {
 	r := newRepository(t)
 	r.write("Cart.java", "class Cart { Object last; }")

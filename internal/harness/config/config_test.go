@@ -326,7 +326,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// The examples are starting points for new users.
+// The examples, which are starting points for new users, must be valid.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../../examples/nightly/*.yaml")
 	if err != nil || len(files) == 0 {

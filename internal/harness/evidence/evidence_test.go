@@ -200,7 +200,8 @@ func TestFromRun(t *testing.T) {
 	}
 }
 
-// The sums of apps with a verdict are recorded as pseudo-processes.
+// The sum of an app's processes is recorded as a pseudo-process if it has a
+// verdict.
 func TestTogether(t *testing.T) {
 	dir := t.TempDir()
 	run := night(t, dir, 7, 7, 7)

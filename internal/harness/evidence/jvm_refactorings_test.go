@@ -138,8 +138,8 @@ func compared(base *gate.Baseline, head judged) *comparison.Comparison {
 	})
 }
 
-// expected returns the expected statuses of the leaks when compared with the
-// given number of base runs.
+// expected returns the statuses that the leaks must have if they are compared
+// with the given number of base runs.
 func expected(r jvmtest.Refactoring, runs int) []string {
 	if said, ok := gateSays[r.Name]; ok {
 		return said

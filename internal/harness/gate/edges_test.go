@@ -29,7 +29,8 @@ func TestComparedWithItself(t *testing.T) {
 	}
 }
 
-// The verdict on a run has a sentence, whatever the exit code of the run.
+// Every verdict has a sentence that explains it, whatever the exit code of the
+// run.
 func TestVerdictHasText(t *testing.T) {
 	few := observed(20, leak("k", "A", kB, 3, 6))
 	for _, exit := range []int{
@@ -131,7 +132,7 @@ func TestGoneBefore(t *testing.T) {
 // same reference.
 func TestAcceptedClassAndWider(t *testing.T) {
 	list := leak("list12345", "ListScreen", 100*kB, 3, 6, 9, 12)
-	wider := and(list, "WishScreen", 50*kB, 1, 2, 3, 4)
+	wider := withClass(list, "WishScreen", 50*kB, 1, 2, 3, 4)
 	accept := func(class string) func(*Input) {
 		return func(in *Input) { in.Accepted = []check.Exception{{Class: class, Reason: "r", Owner: "o", Until: day}} }
 	}
@@ -286,7 +287,7 @@ func TestWiderByCheck(t *testing.T) {
 	} {
 		head := leak("k", "ListScreen", kB, 1)
 		if class != "ListScreen" {
-			head = and(head, class, kB, 1)
+			head = withClass(head, class, kB, 1)
 		}
 		if row := rowOf(t, judge([]Observation{base}, checked(head)), "k"); row.Status != status ||
 			row.Fails != (status == comparison.Wider) {

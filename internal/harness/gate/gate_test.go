@@ -31,9 +31,9 @@ func leak(key, class string, each int64, counts ...int64) Place {
 	return p
 }
 
-// and returns a place with a second class, each object of which retains the
-// given number of bytes.
-func and(p Place, class string, each int64, counts ...int64) Place {
+// withClass adds a class to a place; each object of the class retains the given
+// number of bytes.
+func withClass(p Place, class string, each int64, counts ...int64) Place {
 	p.Classes = map[string][]int64{p.Class: p.Counts, class: counts}
 	total := slices.Clone(p.Counts)
 	p.Bytes = slices.Clone(p.Bytes)
@@ -204,14 +204,14 @@ func TestStatus(t *testing.T) {
 			runs(3, leak("k", "L", kB, 3, 6, 9, 12)), with(leak("k", "L", 2*kB, 3, 6, 9, 12)), comparison.Known, false,
 		},
 		"another class held by the reference": {
-			runs(3, list), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Wider, true,
+			runs(3, list), with(withClass(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Wider, true,
 		},
 		"another class in flight": {
-			runs(3, list), with(and(list, "WishScreen", 50*kB, 0, 0, 1, 0)), comparison.Known, false,
+			runs(3, list), with(withClass(list, "WishScreen", 50*kB, 0, 0, 1, 0)), comparison.Known, false,
 		},
 		"another class, known in one run": {
-			append(runs(3, list), observed(4, and(list, "WishScreen", 50*kB, 1, 1, 1, 1))),
-			with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Grown, true,
+			append(runs(3, list), observed(4, withClass(list, "WishScreen", 50*kB, 1, 1, 1, 1))),
+			with(withClass(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Grown, true,
 		},
 		"flat in one base run": {
 			runs(1, leak("k", "A", kB, 2, 2, 2, 2)), with(leak("k", "A", kB, 2, 3, 4, 5)), comparison.Grown, true,
@@ -485,7 +485,7 @@ func TestNewProcess(t *testing.T) {
 // A new class held by an accepted reference counts as another leak.
 func TestAcceptedAndWider(t *testing.T) {
 	list := leak("list12345", "ListScreen", 100*kB, 3, 6, 9, 12)
-	wider := and(list, "WishScreen", 50*kB, 1, 2, 3, 4)
+	wider := withClass(list, "WishScreen", 50*kB, 1, 2, 3, 4)
 	accept := func(in *Input) {
 		in.Accepted = []check.Exception{{Key: "list12345", Reason: "r", Owner: "o", Until: day}}
 	}

@@ -45,7 +45,7 @@ func TestRenamedClass(t *testing.T) {
 			"also holds CartScreen",
 		},
 		"renamed, and a second new class": {
-			loaded(observed(9, and(catalog, "WishScreen", 10, 1, 2, 3)), "CatalogScreen", "WishScreen"),
+			loaded(observed(9, withClass(catalog, "WishScreen", 10, 1, 2, 3)), "CatalogScreen", "WishScreen"),
 			comparison.Wider, "", "also holds CatalogScreen or WishScreen",
 		},
 		"another class, not growing": {

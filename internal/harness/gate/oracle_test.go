@@ -197,7 +197,7 @@ func (h *habit) place(random *rand.Rand, s Timeline, head bool) (Place, bool) {
 	p := leak(h.key, h.class, each, counts...)
 	p.KeyText = []string{h.key, h.class, "field"} // no two cases differ in only one line of KeyText
 	if m > 0 {
-		p = and(p, h.other, each, others...)
+		p = withClass(p, h.other, each, others...)
 	}
 	for i := range p.Bytes {
 		if h.swells {
@@ -247,9 +247,9 @@ func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.
 	return comparison.Known
 }
 
-// backByTheDocs reports whether the newest three or more base runs lack a leak
-// that all earlier ones contain (always), or that would be missing by chance in
-// at most 1 of 40 cases. The oldest run is first.
+// backByTheDocs reports whether the newest base runs, at least three, lack a
+// leak that all earlier ones contain (always), or a leak that would be missing
+// from them by chance in at most 1 of 40 cases. The oldest run is first.
 func backByTheDocs(base []Observation, key string) (back, always bool) {
 	earlier, with := 0, 0
 	for i, b := range base {

@@ -24,8 +24,8 @@ func (c cell) String() string {
 		100*c.share(c.inconclusive), 100*c.share(c.pass), c.share(c.loops))
 }
 
-// most returns the maximum number of trips for a share, including two standard
-// deviations to allow for chance.
+// most returns the number of trips that corresponds to a share, plus two
+// standard deviations to allow for chance.
 func (c cell) most(share float64) int {
 	expected := share * float64(c.trips)
 	return int(expected + 2*math.Sqrt(expected))

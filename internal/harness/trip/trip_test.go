@@ -166,8 +166,7 @@ func (b *brokenDump) Dump(context.Context) (*Dump, error) {
 // failing is a process in which an operation fails after a number of calls.
 type failing struct {
 	*dumped
-	// calls counts all calls; fail runs at the start of the call whose number
-	// is at.
+	// calls counts all calls; when it reaches at, fail runs.
 	calls, at int
 	fail      func(*failing)
 

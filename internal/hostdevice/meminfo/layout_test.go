@@ -254,7 +254,7 @@ func checkRows(t testing.TB, l *Layout, o androidtext.ShowmapOptions, m procfs.S
 
 // TestOwnProcess compares our sum with the kernel's own. There is a tolerance
 // because the process runs while it is read. The garbage of earlier tests is
-// freed first, so no memory is returned in the meantime.
+// freed first, so that no memory is returned to the kernel in the meantime.
 func TestOwnProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
 		recorded.Missing(t, "needs a kernel with smaps_rollup: %v", err)

@@ -167,8 +167,8 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestWithoutEnvironment checks that a process without an environment does not
-// block.
+// TestWithoutEnvironment checks that environment does not wait for a process
+// that has no environment.
 func TestWithoutEnvironment(t *testing.T) {
 	none := exec.Command("/bin/sleep", "100")
 	none.Env = []string{}

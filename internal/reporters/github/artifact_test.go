@@ -281,7 +281,7 @@ func TestExtract(t *testing.T) {
 }
 
 // FuzzExtract checks that the output does not exceed the limit, and that its
-// checksum is the one in the only entry with the requested name.
+// checksum is that of the only entry with the requested name.
 func FuzzExtract(f *testing.F) {
 	f.Add(zipOf(f, "f", "content"))
 	f.Add(zipOf(f, "f", "content", "../f", "x"))

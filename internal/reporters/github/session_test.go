@@ -104,8 +104,8 @@ func TestTooLargeAnswer(t *testing.T) {
 }
 
 // TestTokenIsOnlySentToGitHub checks that redirects within GitHub keep the
-// token, and that redirects to other hosts are not followed and do not receive
-// it.
+// token, and that redirects to other hosts are not followed, so that these
+// hosts never receive it.
 func TestTokenIsOnlySentToGitHub(t *testing.T) {
 	for location, works := range map[string]bool{
 		"http://api.github.test/repos/o/r/issues/7/comments?again=1": true,
