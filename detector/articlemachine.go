@@ -153,7 +153,8 @@ func (d *articleMachine) demand() Demand {
 }
 
 // accept reports whether a reading at the given time belongs to this series and
-// is newer than the last one of its type. If so, it records the time.
+// is newer than the last one of its type. It records the time of an accepted
+// reading.
 func (d *articleMachine) accept(at time.Duration, last *known.Duration) bool {
 	if at < 0 || at < d.epoch || last.Known && at <= last.N {
 		return false

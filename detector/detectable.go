@@ -16,9 +16,9 @@ const (
 	// one, at which a leak must be found. One rate is not enough, because
 	// whether a leak is found does not depend on its rate alone.
 	fasterFound = 3
-	// detectableSafety is a factor: a leak that is this many times as fast as
-	// the slowest leak found in this run is found in 95 of 100 other runs,
-	// whose noise differs. Calibrated.
+	// detectableSafety is a factor: in 95 of 100 other runs, whose noise
+	// differs, a leak is found if it is this many times as fast as the slowest
+	// leak found in this run. Calibrated.
 	detectableSafety = 1.15
 	// latelyTime is the time between the beginning of a late leak and the end
 	// of the stretch.
@@ -29,16 +29,17 @@ const (
 // window. All of these leaks must be found.
 var onsetParts = [...]float64{0, 0.05, 0.1}
 
-// setDetectable computes the rates of the slowest leaks that would have been
-// detected: of a leak during the whole window, and of a late leak. It adds
-// leaks to the judged levels and judges them again. Unlike a formula for noise,
-// this accounts for steps and plateaus in the levels.
+// setDetectable computes the rate of the slowest leak that would have been
+// detected: one rate for leaks that last for the whole window, and one for
+// leaks that begin late. It adds leaks to the judged levels and judges them
+// again. Unlike a formula for noise, this accounts for steps and plateaus in
+// the levels.
 func (m *robustMachine) setDetectable(j *judgement, aligned bool) {
 	j.detectable, j.lately = math.Inf(1), math.Inf(1)
 	if !j.known || j.leading != totalTrack {
 		return
 	}
-	if m.detectable.is(m, j.gate) {
+	if m.detectable.isValid(m, j.gate) {
 		j.detectable, j.lately = m.detectable.rate, m.detectable.lately
 		return
 	}
@@ -91,8 +92,8 @@ type detectableCache struct {
 	rate, lately          float64
 }
 
-// is reports whether the cached limit is still valid.
-func (r *detectableCache) is(m *robustMachine, g Gate) bool {
+// isValid reports whether the cached limit is still valid.
+func (r *detectableCache) isValid(m *robustMachine, g Gate) bool {
 	return r.at == m.axis.closed/firstBin && r.stretches == m.stretches && r.family == m.family && r.gate == g
 }
 
@@ -143,8 +144,8 @@ func (m *robustMachine) partsUntil(t *track, to int, w detectableWindow) []detec
 }
 
 // finds reports whether a leak of the given rate in MB/h would have been found
-// in the part. The leak begins at time from, or at the beginning of the part if
-// that is later.
+// in the part. The leak begins at the given time, or at the beginning of the
+// part if that is later.
 func (w *detectableWindow) finds(f *finding, rate float64, from time.Duration, family float64) bool {
 	n := len(w.levels)
 	if n == 0 {

@@ -120,8 +120,8 @@ func (d *Detector) EndWorkload(at time.Duration) { d.machine.endWorkload(at) }
 func (d *Detector) SetQuantity(q Quantity) { d.machine.measure(q) }
 
 // SetMustSee sets the rate in bytes per hour of the slowest leak that a pass
-// must rule out. A pass that could have missed it becomes inconclusive. The
-// default 0 requires nothing.
+// must rule out. A pass that could have missed such a leak becomes
+// inconclusive. With 0, the default, a pass need not rule out any leak.
 func (d *Detector) SetMustSee(rate float64) { d.mustSee = rate }
 
 // SetFamilySize sets the number of processes, including this one, that are
@@ -164,9 +164,9 @@ func (d *Detector) Verdict() Verdict {
 
 // CompareTo returns the verdict on the difference between this process and the
 // same process in base runs that were judged by the same policy. It compares
-// floors. They are aligned by loop if both runs have loops, and otherwise by
+// floors. Floors are aligned by loop if both runs have loops, and otherwise by
 // the time since the beginning of the series. Several base runs show how much
-// runs of one build differ. No detector is changed.
+// runs of one build differ. It does not change any of the detectors.
 func (d *Detector) CompareTo(bases ...*Detector) (Verdict, error) {
 	head, ok := d.machine.(*robustMachine)
 	if !ok {

@@ -22,7 +22,8 @@ func (r rises) any() bool {
 }
 
 // decides reports whether a dimension can be the source of a leak. TOTAL, the
-// sum of all dimensions, and System, the rest of Pss including SwapPss, cannot.
+// sum of all dimensions, and System, the rest of Pss including SwapPss, cannot
+// be the source.
 func (d Dimension) decides() bool { return d != Total && d != System }
 
 // kindOf returns the kind of leak that a dimension indicates (5.6). Code and
@@ -61,9 +62,9 @@ func (r rises) kind() (LeakKind, string) {
 	return kindOf(source), text
 }
 
-// source returns the dimension that grows most of the significant dimensions
-// that can decide, with its share of their growth. count is the number of these
-// dimensions.
+// source returns the significant dimension with the largest growth and its
+// share of the growth of all significant dimensions; only dimensions that can
+// decide are considered.
 func (r rises) source() (source Dimension, share float64, count int) {
 	var sum float64
 	for i, v := range r {
@@ -83,7 +84,8 @@ func (r rises) source() (source Dimension, share float64, count int) {
 	return source, share, count
 }
 
-// others says which of the dimensions that cannot decide rise significantly.
+// others returns a phrase that names TOTAL, System or both, whichever rise
+// significantly; these two cannot decide the kind.
 func (r rises) others() string {
 	switch {
 	case r[Total].significant && r[System].significant:

@@ -17,7 +17,7 @@ type Cause uint8
 
 // The causes of a death. The zero value is unknown.
 const (
-	// UnknownCause means that the cause is unknown.
+	// UnknownCause means that no known cause of the death was reported.
 	UnknownCause Cause = iota
 	// OutOfMemory is an OutOfMemoryError, or a kill because the process itself
 	// used too much memory (by Android's memory limiter or because of a memory
@@ -40,7 +40,8 @@ const (
 // Quantity is what the samples of a process measure.
 type Quantity uint8
 
-// The quantities of samples. The zero value is all memory: Pss and SwapPss.
+// The quantities that samples can measure. The zero value is all memory: Pss
+// and SwapPss.
 const (
 	WholeMemory Quantity = iota
 	// WithoutSwap is Pss on a kernel without SwapPss. It does not include
@@ -114,8 +115,8 @@ const (
 	// certainty.
 	latePace, warmPace = 0.7, 0.8
 	// lifePace is the minimum rate of the second half of the lives relative to
-	// the first half, because a warm-up slows down. The test for slowing down
-	// is set so that a fraction lifeCertainty of all leaks passes. If there are
+	// the first half, because a warm-up slows down. lifeCertainty is the
+	// fraction of all leaks that pass the test for slowing down. If there are
 	// many lives with little noise, the test requires more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
 	// lifeBegin is the minimum length, in minutes, of the beginning of a life
@@ -124,8 +125,8 @@ const (
 	// A life without growth that is at least outlives times as long as the
 	// others is evidence that the others were only warming up.
 	outlives = 3
-	// leastMemoryDeaths deaths because of memory prove a leak. A single
-	// OutOfMemoryError may be caused by one large image.
+	// leastMemoryDeaths is the minimum number of deaths because of memory that
+	// prove a leak. A single OutOfMemoryError may be caused by one large image.
 	leastMemoryDeaths = 3
 )
 

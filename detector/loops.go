@@ -290,8 +290,8 @@ func (a *aligned) against(b *aligned) (levels []float64, part float64) {
 }
 
 // coarse returns the levels of a, merged so that each covers the given number
-// of loops. This number must be a power of two times the number that each level
-// of a covers.
+// of loops. The given number must be the number of loops that a level now
+// covers, times a power of two.
 func (a *aligned) coarse(each int) []float32 {
 	if a.each == each || a.each == 0 {
 		return a.levels

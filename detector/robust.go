@@ -23,18 +23,16 @@ const (
 	// pooledMinutes use them, because the correlation cannot be measured in
 	// such a short window.
 	pooledWindows, pooledMinutes = 3, 60
-	// lineBetter is the minimum difference of the BIC by which a line (or a
-	// line after a flat part) must be better than each other shape. 2 is
-	// "positive evidence" (Kass and Raftery 1995); 1 finds leaks sooner, and
-	// the later looks make up for the weaker evidence.
+	// lineBetter is the minimum advantage in BIC that a line (or a line after a
+	// flat part) must have over every other shape.
 	lineBetter = 1.0
-	// keepBetter is the same as lineBetter for the later looks; in windows of
+	// keepBetter is like lineBetter, but for the later looks; in windows of
 	// keepLong minutes and more, another shape may be better by up to
 	// keepWorse.
 	keepBetter, keepLong, keepWorse = 0.7, 90, 1.5
-	// keepSteps is the largest difference of the BIC by which steps may be
-	// better than the line in later looks, because correlated noise looks like
-	// steps. threeStepsCost is added to the BIC of three steps, because their
+	// keepSteps is the maximum advantage in BIC that steps may have over the
+	// line in later looks, because correlated noise looks like steps.
+	// threeStepsCost is added to the BIC of three steps, because their
 	// positions were searched.
 	keepSteps, threeStepsCost = 4.0, 3.0
 	// A curve that fits better than the line is ignored if the t of the rise is
@@ -55,10 +53,11 @@ const (
 	// for windows up to pooledMinutes.
 	pacePart, paceSigmas, paceShortSigmas = 0.5, 0.85, 0.4
 	// shortProof is the factor by which the required growth is raised at the
-	// third look, in windows up to shortMinutes. By the third look, the rise of
-	// a wave is over.
+	// third look, in windows up to shortMinutes. By the third look, memory that
+	// rises and falls in waves has stopped rising.
 	shortProof, shortMinutes = 1.15, 40
-	// fadedLooks consecutive looks without evidence end LEAKING.
+	// fadedLooks is the number of consecutive looks without evidence that end
+	// LEAKING.
 	fadedLooks = 3
 )
 
@@ -105,16 +104,15 @@ const (
 	// first quarter to the second.
 	leastPace, leastStart = 0.4, 0.15
 	// A single rise may account for at most largestRise of the growth, and two
-	// rises together for one and a half times as much. If they account for
-	// more, the growth consists of steps.
+	// rises together for one and a half times as much. If the rises account for
+	// more than that, the growth consists of steps.
 	largestRise = 0.38
 	// endExplained corresponds to explained in the end verdict.
 	endExplained = 0.63
-	// curveBetter is the largest difference of the BIC by which a curve that
-	// levels off may be better than the line. 6 to 10 is "strong evidence"
-	// (Kass and Raftery 1995).
+	// curveBetter is the maximum advantage in BIC that a curve that levels off
+	// may have over the line.
 	curveBetter = 6.0
-	// stepsBetter is the same as curveBetter for two and three steps.
+	// stepsBetter is like curveBetter, but for two and three steps.
 	stepsBetter = 6.0
 	// shortest is the minimum length of a run that is judged at all; a run of
 	// 30 min has only 29 min of complete slots. shortestPart is the minimum
@@ -133,9 +131,9 @@ const (
 	// ratchetTime is the shortest window that is tested for lumps. A rise is at
 	// least leastRise MB and ratchetSigmas times the noise. The falls may be at
 	// most ratchetFalls of the rises, and ratchetKept of the rises must remain
-	// at the end. undecidedRises rises, or two rises of undecidedSteps MB in
-	// all, make the verdict undecided; provedRises rises are a leak.
-	// Calibrated.
+	// at the end. If a series has undecidedRises rises, or two rises of
+	// undecidedSteps MB in all, the verdict is undecided; with provedRises
+	// rises, it is a leak. Calibrated.
 	ratchetTime                 = 3 * time.Hour
 	leastRise, ratchetSigmas    = 10.0, 3.0
 	ratchetFalls, ratchetKept   = 0.1, 0.5

@@ -280,8 +280,9 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	// A warm-up does not explain leastMemoryDeaths deaths because of memory, so
-	// a process with that many does not match its base runs.
+	// A warm-up does not explain repeated deaths because of memory, so a
+	// process with at least leastMemoryDeaths of them does not match its base
+	// runs.
 	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares
@@ -349,8 +350,8 @@ func (m *robustMachine) minutesApart(base *robustMachine) (levels []float64, hou
 	return levels, float64(count*each*lifeSlots) * slotTime.Hours()
 }
 
-// floorAt returns the level of floor i when each group of the given number of
-// floors is averaged into one.
+// floorAt returns the mean of the known floors of one group, where each group
+// has the given number of floors; it is NaN if no floor of the group is known.
 func (t *track) floorAt(i, each int) float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range t.bins[i*each : (i+1)*each] {

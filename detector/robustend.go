@@ -260,8 +260,9 @@ func (f *finding) judge(y []float64, s scale) {
 	}
 }
 
-// inLumps counts the rises of the series and reports whether enough of them
-// show a leak.
+// inLumps counts the rises of the series and reports whether they show a leak:
+// there are enough rises, each third of the series has one, and the growth is
+// large enough.
 func (f *finding) inLumps(y []float64, s scale) bool {
 	if s.hours < ratchetTime.Hours() {
 		return false

@@ -319,9 +319,9 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	return fires
 }
 
-// steady reports whether levels that fit some curve better than a line still
-// grow evenly. If there is little noise, even a negligible curvature improves
-// the BIC.
+// steady reports whether levels that a curve fits better than a line still grow
+// evenly. If there is little noise, even a negligible curvature improves the
+// BIC.
 func steady(y []float64, d trend.Drift) bool {
 	q := len(y) / 4
 	early, late := meanOf(y[q:2*q])-meanOf(y[:q]), meanOf(y[len(y)-q:])-meanOf(y[len(y)-2*q:len(y)-q])

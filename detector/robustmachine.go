@@ -193,7 +193,8 @@ func (m *robustMachine) dropImplausible(b *Breakdown) {
 func plausible(bytes int64) bool { return bytes >= 0 && bytes <= maxBytes }
 
 // accept reports whether a reading at the given time belongs to this stretch
-// and is newer than the last one of its type. If so, it records the time.
+// and is newer than the last one of its type. It records the time of an
+// accepted reading.
 func (m *robustMachine) accept(at time.Duration, last *known.Duration) bool {
 	if at < 0 || at < m.epoch || last.Known && at <= last.N {
 		return false
@@ -203,8 +204,8 @@ func (m *robustMachine) accept(at time.Duration, last *known.Duration) bool {
 	return true
 }
 
-// advance closes the slots before a time. A hole longer than MaxGap ends the
-// stretch.
+// advance closes the slots that end before the given time. A hole longer than
+// MaxGap ends the stretch.
 func (m *robustMachine) advance(at time.Duration) []Transition {
 	if !m.started {
 		m.axis, m.started = newAxis(at), true
@@ -274,8 +275,8 @@ func (m *robustMachine) compact() {
 	m.workEnd = max(0, m.workEnd-gone)
 }
 
-// observe looks at all series once. It does not look during a hole; the samples
-// after the hole will decide.
+// observe looks at all series once. If the latest sample is too old, it does
+// nothing; looks continue with the samples after the hole.
 func (m *robustMachine) observe() []Transition {
 	if age := m.axis.at() - m.previous; age > holeBegins && age > 3*m.rhythm {
 		return nil
@@ -386,7 +387,8 @@ func (m *robustMachine) enter(to State, rule, because string) []Transition {
 	return []Transition{t}
 }
 
-// inCooldown reports whether the last diagnosis is less than the cooldown ago.
+// inCooldown reports whether the time since the last diagnosis is shorter than
+// the cooldown.
 func (m *robustMachine) inCooldown() bool {
 	return m.diagnosed.Known && m.now-m.diagnosed.N < m.policy.Cooldown
 }
@@ -467,7 +469,8 @@ func (m *robustMachine) onLook(f func(Look)) { m.lookFunc = f }
 const (
 	// In CONFIRMING, the detector requests extraBreakdowns breakdowns,
 	// extraSpacing apart, to determine the kind of the leak (as in section 5.5
-	// of the article). They take one of the five minutes until the next look.
+	// of the article). These breakdowns take one of the five minutes until the
+	// next look.
 	extraBreakdowns = 3
 	extraSpacing    = 30 * time.Second
 )
