@@ -27,8 +27,8 @@ const (
 )
 
 // similarNames returns the names of processes on a device that are similar to
-// the watched names, the most similar first. They are a hint for a misspelled
-// name. If the device does not respond, the result is empty.
+// the watched names, the most similar first. They hint at a misspelled name. If
+// the device does not respond, the result is empty.
 func similarNames(ctx context.Context, dev capture.Device, patterns []capture.Pattern) []string {
 	// toolbox, used before Android 8, supports neither -A nor -o.
 	a, err := shell.Ask(ctx, dev, namesTimeout, "ps -A -o NAME 2>/dev/null || ps")

@@ -22,7 +22,7 @@ type sweeper struct {
 
 func newSweeper(p *port) *sweeper { return &sweeper{port: p, call: newCall[[]string]()} }
 
-// sweepEvery is the device time after which an interrupted sweep is retried.
+// sweepEvery is the device time after which a failed sweep is retried.
 const sweepEvery = 5 * time.Minute
 
 // busy reports whether a sweep is in progress.
@@ -43,8 +43,8 @@ func (w *sweeper) sweepDue(ctx context.Context) {
 	}
 }
 
-// send starts to remove the files that a diagnosis or a crashed run has left on
-// the device.
+// send starts a sweep, which removes the files that a diagnosis or a crashed
+// run has left on the device.
 func (w *sweeper) send(ctx context.Context) {
 	if w.run.responder == nil {
 		return

@@ -22,7 +22,8 @@ func number(v known.Int) *int64 {
 }
 
 // breakdown converts a block of dumpsys meminfo for samples.ndjson. Values that
-// exceed the device's memory are omitted and reported as warnings.
+// are negative or exceed the device's memory and swap are omitted and reported
+// as warnings.
 func breakdown(b dumpsys.Block, memTotalKB int64) (out *record.Breakdown, warnings []string) {
 	memory, swap := procfs.Bounds(memTotalKB)
 	most := memory + swap // TOTAL includes swapped memory if dumpsys prints it
@@ -50,8 +51,8 @@ func breakdown(b dumpsys.Block, memTotalKB int64) (out *record.Breakdown, warnin
 
 const (
 	// maxObjects bounds the number of kinds of objects in a line; maxObjectName
-	// bounds the length of their names in characters. Android has about fifteen
-	// kinds.
+	// bounds the length of their names in characters. dumpsys meminfo prints
+	// about fifteen kinds.
 	maxObjects    = 40
 	maxObjectName = 40
 )

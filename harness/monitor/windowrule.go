@@ -13,11 +13,12 @@ import (
 // WindowRule finds tests in the output of a command, line by line, so that each
 // test can be checked. docs/formats/config.md describes it.
 type WindowRule struct {
-	// Begin matches a line at which a test begins. The name of the test is the
-	// group "name". Without that group it is the first group, and without any
-	// group it is the whole match. End matches a line at which a test ends. The
-	// test that ends is the latest open one or, if End has a group "name", the
-	// latest open one with that name. The group "outcome" is the outcome.
+	// Begin matches a line at which a test begins. The group "name" captures
+	// the name of the test. Without that group, the first group does; without
+	// any group, the whole match is the name. End matches a line at which a
+	// test ends. That test is the latest open one or, if End has a group
+	// "name", the latest open one with that name. The group "outcome" captures
+	// the outcome.
 	Begin, End *regexp.Regexp
 	// Options are the options for the check of each test. The workload sets the
 	// name and the device.
@@ -50,7 +51,7 @@ func (r *WindowRule) begins(line string) (name string, ok bool) {
 }
 
 // ends returns the outcome and the name of the test that ends at a line. The
-// name is "" for the latest open test.
+// name is "" if the latest open test ends.
 func (r *WindowRule) ends(line string) (name, outcome string, ok bool) {
 	m := r.End.FindStringSubmatch(line)
 	if m == nil {
@@ -85,7 +86,8 @@ type foundTests struct {
 	rule   *WindowRule
 	queues []*checkQueue
 	open   []*foundTest
-	// started and ended are the numbers of tests that have started and ended.
+	// started is the number of tests that have begun; ended is the number of
+	// those whose end was found.
 	started, ended int
 	// justEnded lists the tests that have ended since the latest one began.
 	justEnded []*foundTest

@@ -56,8 +56,8 @@ type Env struct {
 	Live *LiveRun
 }
 
-// logHint returns the end of an error message, which names the log of the
-// workload.
+// logHint returns the end of an error message that names the log of the
+// workload, or "" if there is no log.
 func (st Env) logHint() string {
 	if st.log == "" {
 		return ""
@@ -228,7 +228,7 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Env) (*
 	return nil, fmt.Errorf("run workload on %s: %w: %w", dev.Serial(), errDropped, err)
 }
 
-// errDropped is returned for a command if it is not known how it ended.
+// errDropped is returned if it is not known how a command ended.
 var errDropped = errors.New("device disconnected")
 
 func (st Env) resultOf(dev capture.Device, exit int, err error) (*int, error) {
