@@ -73,8 +73,8 @@ func same(t *testing.T, got, want []string) {
 }
 
 // double adds, for some objects, another record with the same ID before the
-// object's own record. The additional record may be of another type, but for a
-// class it is always a class.
+// object's own record. The additional record may be of another type, but that
+// of a class object is always a class record too.
 func (d *dice) double() {
 	before := d.objects
 	for range 1 + d.IntN(8) {

@@ -40,11 +40,11 @@ var madeDumps = []struct {
 	{"direct", []string{"-XX:-UseCompressedOops"}},
 }
 
-// TestPeer compares the trees of JVM dumps with hprof-analyzer's. A dominator
-// tree from a textbook algorithm links the two tools. It agrees with the engine
-// under the engine's rules, and with the peer under the peer's rules, object by
-// object and class by class. So the rules are the only difference between the
-// tools.
+// TestPeer compares the trees of JVM dumps with hprof-analyzer's. The two tools
+// are compared through a dominator tree that a textbook algorithm computes. It
+// agrees with the engine under the engine's rules, and with the peer under the
+// peer's rules, object by object and class by class. So the rules are the only
+// difference between the tools.
 func TestPeer(t *testing.T) {
 	if !recorded.Long() {
 		t.Skip("this test may build hprof-analyzer; set LEAKGATE_E2E=long to run it")
@@ -124,7 +124,7 @@ func findPeer(t *testing.T) string {
 	return path
 }
 
-// isPeer reports whether a program is release peerVersion.
+// isPeer reports whether a program is hprof-analyzer in release peerVersion.
 func isPeer(path string) bool {
 	out, err := exec.Command(path, "--version").Output()
 	words := strings.Fields(string(out))
@@ -152,9 +152,9 @@ type tally struct {
 	objects, classes int
 	// wide is the number of dumps of a JVM whose references take 8 bytes.
 	wide int
-	// explained counts the objects whose dominator or retained size differs
-	// under another rule, by the last step that makes a difference; the first
-	// entry counts the objects without a difference.
+	// explained counts the objects by the last step of ruleSteps that changes
+	// their dominator or retained size; the first entry counts those that no
+	// step changes.
 	explained [5]int
 }
 
@@ -212,8 +212,8 @@ func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 // peerAnswer is the result of hprof-analyzer for a dump.
 type peerAnswer struct {
 	// ids, sizes, retained and dominators describe the reachable objects, after
-	// an object 0 that represents the boot class loader. A dominator is the
-	// object's number plus 2; 1 means that there is none.
+	// an object 0 that represents the boot class loader. A dominator is stored
+	// as the number of the object plus 2; 1 means that there is none.
 	ids, sizes, retained, dominators []int64
 	rows                             []peerRow
 }
@@ -365,7 +365,8 @@ func checkClasses(t *testing.T, want *ruledTree, got *peerAnswer) int {
 
 // byClass computes the rows of MAT's histogram: one row for each class of each
 // loader. An object below another instance of its class, or below its class
-// object, counts as part of that object; a class object counts with its class.
+// object, is counted as part of that object; a class object is counted as part
+// of its class.
 func (t *ruledTree) byClass() (list []peerRow) {
 	above, retained, instances, shallow := map[rowKey]int{}, map[rowKey]int64{}, map[rowKey]int64{}, map[rowKey]int64{}
 	for _, o := range t.objects {

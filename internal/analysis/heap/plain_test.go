@@ -269,7 +269,7 @@ func (p *plain) tree(r rules) *ruledTree {
 	return t
 }
 
-// follows reports whether a reference counts.
+// follows reports whether the rules follow references of a kind.
 func (t *ruledTree) follows(kind edgeKind) bool {
 	switch kind {
 	case byReferent:
@@ -500,8 +500,8 @@ func (p *plain) instanceSize(class hprof.ID, reference int64) int64 {
 func align(n, to int64) int64 { return (n + to - 1) / to * to }
 
 // referenceSize returns the size of a reference in the JVM. The size is 4 bytes
-// if IDs have 8 bytes and some array begins before the preceding array would
-// end if references took 8 bytes.
+// if IDs have 4 bytes, or if some array is too close to the next one for
+// elements of 8 bytes.
 func (p *plain) referenceSize() int64 {
 	if p.idSize == 4 {
 		return 4

@@ -346,7 +346,8 @@ func (d *dice) rootSome() {
 	}
 }
 
-// form shuffles the parts of a dump whose order is arbitrary.
+// form returns a form in which the parts of a dump whose order is arbitrary are
+// shuffled.
 func (d *dice) form() form {
 	f := form{rootsAt: d.IntN(len(d.objects) + 2), namesLast: d.one(3)}
 	switch d.IntN(3) {

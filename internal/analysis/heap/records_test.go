@@ -124,7 +124,8 @@ func (r *reading) askFields(rec *heap.Record, o *object) error {
 	return nil
 }
 
-// extend returns the value of an integer type from its bits.
+// extend converts the bits of an integer type to its signed value; the result
+// is false for other types.
 func extend(t hprof.Type, bits uint64) (int64, bool) {
 	switch t {
 	case hprof.Boolean, hprof.Byte:
