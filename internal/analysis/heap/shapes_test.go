@@ -419,7 +419,8 @@ func postorder(refs [][]int) (order []int) {
 	return order
 }
 
-// TestLargeSizes adds up sizes that do not fit into 31 and 32 bits.
+// TestLargeSizes adds up sizes that exceed 31 bits, and sizes that exceed 32
+// bits.
 func TestLargeSizes(t *testing.T) {
 	w := &world{idSize: 4}
 	huge := w.class("Huge", nil, math.MaxUint32, field{"a", hprof.Object}, field{"b", hprof.Object})

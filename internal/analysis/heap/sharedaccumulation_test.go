@@ -10,8 +10,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// TestSharedAccumulations compares the accumulations with a simple grouping of
-// the objects immediately below each object that dominates a class.
+// TestSharedAccumulations compares the accumulations with those found by
+// grouping, by class, the children of each object that dominates a class
+// object.
 func TestSharedAccumulations(t *testing.T) {
 	t.Parallel()
 	met, held := 0, 0

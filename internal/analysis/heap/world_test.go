@@ -28,8 +28,8 @@ type world struct {
 	model heap.SizeModel
 }
 
-// class is a declared class. Its object, which is written as CLASS_DUMP, may or
-// may not be in the world.
+// class is a class that a test declares in a world. Its object, which is
+// written as CLASS_DUMP, may or may not be in the world.
 type class struct {
 	name    string
 	super   *class
@@ -60,8 +60,8 @@ type value struct {
 	bits   uint64
 }
 
-// object is an object of any kind. A reference to an object that is not in the
-// world dangles.
+// object is an instance, an array or a class object in a world. A reference to
+// an object that is not in the world dangles.
 type object struct {
 	id   hprof.ID
 	kind hprof.SubTag

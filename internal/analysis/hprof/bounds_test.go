@@ -98,8 +98,8 @@ func TestOpenMemory(t *testing.T) {
 			if c.most < 4 {
 				return
 			}
-			// If only a quarter of the needed memory is allowed, the dump must
-			// be refused before that much is allocated.
+			// If the limit is half the size of the dump, the dump must be
+			// refused before more than its size is allocated.
 			var refused *hprof.MemoryError
 			limit := int64(size / 2)
 			if got, err := allocated(limit); !errors.As(err, &refused) || refused.Limit != limit ||

@@ -509,7 +509,7 @@ func TestFaultyReader(t *testing.T) {
 	}
 }
 
-// TestScannerFails makes the file fail after it was opened.
+// TestScannerFails makes reads fail after the file was opened.
 func TestScannerFails(t *testing.T) {
 	d := newDump(hprof.Format102, 4)
 	population(d, 3<<20)

@@ -64,7 +64,7 @@ func (d *dump) put(values ...any) *dump {
 }
 
 // record appends a record with the correct length and returns the offset of its
-// head.
+// header.
 func (d *dump) record(tag hprof.Tag, values ...any) int64 {
 	at := d.len()
 	d.put(tag, uint32(0), uint32(0)).put(values...)
@@ -72,11 +72,11 @@ func (d *dump) record(tag hprof.Tag, values ...any) int64 {
 	return at
 }
 
-// declare changes the length in the record head at the given offset.
+// declare changes the length in the record header at the given offset.
 func (d *dump) declare(at int64, length uint32) { binary.BigEndian.PutUint32(d.b[at+5:], length) }
 
 // segment appends a segment with the bytes that body writes, and returns the
-// offset of its head.
+// offset of its header.
 func (d *dump) segment(tag hprof.Tag, body func()) int64 {
 	at := d.record(tag)
 	body()

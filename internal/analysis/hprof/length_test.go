@@ -351,7 +351,7 @@ func TestUndeclaredLength(t *testing.T) {
 	}
 }
 
-// TestReadOnce checks that a scan reads each byte once, including the heads
+// TestReadOnce checks that a scan reads each byte once, including the headers
 // between segments.
 func TestReadOnce(t *testing.T) {
 	d := newDump(hprof.Format102, 8)
@@ -435,8 +435,8 @@ func TestPieces(t *testing.T) {
 			d.segment(hprof.TagHeapDumpSegment, func() {
 				d.instance(1, 2, string(data[:shift*1000+shift]))
 				for i, kind := range types[1:] {
-					// The array has one byte less than the buffer, the same
-					// size, and one byte more.
+					// The arrays are one byte shorter than the buffer, exactly
+					// as long, and one byte longer.
 					for _, n := range []int{512<<10 - 1, 512 << 10, 512<<10 + 1, 2<<20 + 100*i + shift} {
 						n -= n % kind.Size(ids)
 						d.primitives(hprof.ID(i), kind, uint32(n/kind.Size(ids)), string(data[i:i+n]))

@@ -41,7 +41,7 @@ type naiveHeap struct {
 	truncated, damage int64
 }
 
-// item is one record inside a heap. Body is the part after its head; Dump
+// item is one record inside a heap. Body is the part after its header; Dump
 // describes the contents of a CLASS_DUMP.
 type item struct {
 	Kind          hprof.SubTag
@@ -420,7 +420,7 @@ func damageAt(t testing.TB, err error) int64 {
 	return damage.Offset
 }
 
-// agree reads a dump with both readers.
+// agree reads a dump with both readers and checks that the results are equal.
 func agree(t testing.TB, data []byte) (*naive, *hprof.File) {
 	t.Helper()
 	want := readNaive(data)
