@@ -100,7 +100,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen opens the same heap; it reads only the record heads.
+// BenchmarkOpen opens the same heap; it reads only the record headers.
 func BenchmarkOpen(b *testing.B) {
 	d := newDump(hprof.Format102, 8)
 	population(d, 100_000_000)

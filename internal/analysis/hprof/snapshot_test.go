@@ -123,7 +123,7 @@ func TestHeapOfSegment(t *testing.T) {
 	agree(t, d.b)
 }
 
-// TestNamesAfterTheHeap checks that records may have any order, and that the
+// TestNamesAfterTheHeap checks that records may be in any order, and that the
 // IDs of objects and of strings are separate.
 func TestNamesAfterTheHeap(t *testing.T) {
 	d := newDump(hprof.Format102, 4)

@@ -125,9 +125,9 @@ func (n *naive) classNames() map[hprof.ID]string {
 
 // attack recovers strings from a dump without using its string contents. It
 // looks up the value of each int field of each instance in the dictionary of
-// hashes. It also inverts the spreading of java.util.HashMap with its own code,
-// and looks up the result. It returns the strings that it found, with
-// repetitions.
+// hashes. It also inverts the hash spreading of java.util.HashMap,
+// independently of the code under test, and looks up the result. It returns the
+// strings that it found, with repetitions.
 func attack(data []byte, dictionary map[uint32]string) (found []string) {
 	n := readNaive(data)
 	loaded, ids := n.classNames(), n.header.IDSize
@@ -353,7 +353,7 @@ public final class Pins {
 	}
 }
 
-// The names in the dumps below.
+// These are the IDs of the names in the following dumps.
 const (
 	nameHash    hprof.ID = 100 + iota // hash
 	nameCode                          // hashCode
@@ -409,8 +409,8 @@ func TestStripHashFields(t *testing.T) {
 			d.declareClass(base, 0, nil, nameMissing, hprof.Char, nameMissing, hprof.Object, nameHash, hprof.Int)
 			instance(text, object+"HHHHZcccc", object+zeros(5)+"cccc")
 			instance(node, "ccHHHHHHHHHH"+object+"HHHH", "cc"+zeros(10)+object+zeros(4))
-			// The next instances are longer and shorter than their classes
-			// declare.
+			// The next instances are longer than their class declares, and
+			// shorter.
 			instance(text, object+"HHHHZccccZZZZ", object+zeros(5)+"cccc"+zeros(4))
 			instance(text, object+"HH", object+zeros(2))
 		})

@@ -101,8 +101,8 @@ func agreeStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	return got, done
 }
 
-// checkStripped does the same as agreeStripped, and also checks what must be
-// true of every stripped dump.
+// checkStripped does the same as agreeStripped, and also checks that stripping
+// the result again changes nothing.
 func checkStripped(t testing.TB, data []byte) ([]byte, hprof.Stripped) {
 	t.Helper()
 	got, done := agreeStripped(t, data)
@@ -214,7 +214,7 @@ func TestStripLong(t *testing.T) {
 			add(end - len(d.b) - 10 - ids)
 			d.instance(2, 3, "fields")
 		}
-		// The head of this array ends at the boundary.
+		// The header of this array ends at the boundary.
 		d.instance(2, 3, strings.Repeat("i", 10*most-len(d.b)-(9+2*ids)-(10+ids)))
 		add(100)
 		d.objects(4, 5, make([]hprof.ID, most)...)
@@ -288,7 +288,7 @@ func TestStripWrapped(t *testing.T) {
 	}
 }
 
-// failsAt fails at the nth call, counted from 0.
+// failsAt is a reader whose nth call, counted from 0, and all later ones fail.
 type failsAt struct {
 	io.ReaderAt
 	left int
@@ -445,7 +445,8 @@ var words = []string{
 	"main", "FinalizerWatchdogDaemon", "LeakCanary-Heap-Dump",
 	"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "PendingWork", "Idle",
 	"samsung", "HUAWEI", "LGE", "Xiaomi", "TPP2.220218.008",
-	// A manufacturer and a build without known leaks, of the same length.
+	// This manufacturer and this build have no known leaks, but their names are
+	// as long as those of others that have.
 	"Google", "UP1A.231005.007",
 }
 
@@ -556,7 +557,8 @@ func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	return false
 }
 
-// checkUntold checks that no erased string is shown: each unit must be U+FFFD.
+// checkUntold checks that a report shows no erased string: its characters would
+// be shown as U+FFFD.
 func checkUntold(t *testing.T, name string, report map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(report)
@@ -570,7 +572,8 @@ func checkUntold(t *testing.T, name string, report map[string]any) {
 
 // Dumps with leaks of all kinds are stripped: the leaks of a stripped dump must
 // be those of the whole dump, so identities do not depend on the contents of
-// any string, or of any other array. Only the cases that need words differ.
+// any string, or of any other array. Only the leaks of the cases in needWords
+// differ.
 func TestStripKeepsLeaks(t *testing.T) {
 	check := func(name string, data []byte) {
 		if got, want := !keepsLeaks(t, name, data), slices.Contains(needWords, name); got != want {
@@ -589,8 +592,8 @@ func TestStripKeepsLeaks(t *testing.T) {
 		if mixes > most {
 			break
 		}
-		// By default, run only a third of the cases, and all cases that need
-		// words.
+		// By default, only a third of the cases run, in addition to those in
+		// needWords.
 		if !mix && i%3 > 0 && !recorded.Long() && !slices.Contains(needWords, c.Name) {
 			continue
 		}
@@ -641,7 +644,7 @@ func TestStripKeepsLeaksOfJVM(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The other local variable is in the thread main, whose local variables
+		// The other local variable is in the main thread, whose local variables
 		// are not followed.
 		if n := len(reported(t, data)["leaks"].([]any)); n != 1 {
 			t.Errorf("%d leaks", n)
@@ -670,7 +673,7 @@ func hashed(t *testing.T, data, stripped []byte) []byte {
 	return out
 }
 
-// hashOf is java.lang.String.hashCode.
+// hashOf returns the hash that java.lang.String.hashCode computes.
 func hashOf(text string) (hash uint32) {
 	for _, unit := range utf16.Encode([]rune(text)) {
 		hash = 31*hash + uint32(unit)
@@ -780,7 +783,8 @@ func TestStripTakesTexts(t *testing.T) {
 }
 
 // distinctive returns 32 bytes of an array that contain so many different
-// values that the same bytes do not occur elsewhere by chance.
+// values that the same bytes do not occur elsewhere by chance, or nil if there
+// are none.
 func distinctive(body string) []byte {
 	for at := 0; at+32 <= len(body); at += 32 {
 		block, values := body[at:at+32], map[byte]bool{}
