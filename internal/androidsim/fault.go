@@ -279,7 +279,8 @@ func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
 	return p.hold(&fault{dies: &sampleDeath{name: process, how: how, left: max(n, 1)}})
 }
 
-// countRead counts one read of a file in the /proc/PID of a process.
+// countRead counts one read of a file in the /proc/PID of a process, and ends
+// the process after the last read to be counted.
 func (d *sampleDeath) countRead(p *Phone, v view) {
 	if v.name != d.name || v.shell {
 		return

@@ -150,8 +150,7 @@ func appHome(app App) string {
 	return "/data/user/" + strconv.Itoa(app.User) + "/" + app.Package
 }
 
-// clean makes a path absolute and resolves the links in a phone's root
-// directory.
+// clean makes a path absolute and resolves the symbolic links of the phone.
 func clean(dir, name string) string {
 	if !strings.HasPrefix(name, "/") {
 		name = dir + "/" + name

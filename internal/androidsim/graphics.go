@@ -17,7 +17,8 @@ func gfxinfoHead(up time.Duration) string {
 // bufferKB is the size of one window buffer of 1080 by 2400 RGBA pixels.
 const bufferKB = 10200
 
-// buffers splits graphics memory into window buffers; the last may be smaller.
+// buffers splits graphics memory into window buffers; the last one takes the
+// remainder.
 func buffers(kb int64) []int64 {
 	const most = 256
 	var out []int64

@@ -252,7 +252,8 @@ func pad(h *hproftest.Heap, pkg string, bytes int64) {
 	}
 }
 
-// addViews adds views to the three that an Activity has initially.
+// addViews adds views to an Activity until it has n, including the three that
+// it has initially.
 func addViews(h *hproftest.Heap, a hproftest.Activity, n int) {
 	for range n - 3 {
 		h.AddView(a.Content,
@@ -387,8 +388,9 @@ func (p *Phone) fileTime() time.Duration {
 	return up
 }
 
-// endDumps truncates dumps to the part written so far: those whose process has
-// died, or all incomplete ones. The caller must hold the lock.
+// endDumps truncates dumps to the part that has been written: those whose
+// process has died or, if all is set, all incomplete ones. The caller must hold
+// the lock.
 func (p *Phone) endDumps(up time.Duration, all bool) {
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()

@@ -21,7 +21,8 @@ func (b *bars) miss(format string, args ...any) {
 	b.missed = append(b.missed, b.at+": "+fmt.Sprintf(format, args...))
 }
 
-// most requires a figure to be at most the given percentage.
+// most requires a figure to be at most the given percentage; the bar is met if
+// there are no runs to count.
 func (b *bars) most(what string, hits, of int, percent float64) {
 	if of == 0 || 100*float64(hits) <= percent*float64(of) {
 		return
@@ -48,7 +49,8 @@ func (b *bars) least(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at least %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// soon requires a time in minutes to be at most the bar.
+// soon requires a time in minutes to be at most the bar; in loose mode, the bar
+// is raised by half and by 15 minutes.
 func (b *bars) soon(what string, minutes, bar float64) {
 	if b.loose {
 		bar = 1.5*bar + 15

@@ -68,7 +68,8 @@ func gateWith(p *scenario.Path, rate, part float64) detector.Verdict {
 
 // slowest searches for the slowest leak that is found. It tries rates in steps
 // of a factor of 1.1, starting at a guess divided by 2.5, and ignores a rate if
-// the next one is not found.
+// the next one is not found. It returns +Inf if no rate below 20 times the
+// guess is found.
 func slowest(p *scenario.Path, part, guess float64) float64 {
 	for rate := guess / 2.5; rate < 20*guess; rate *= 1.1 {
 		if gateWith(p, rate, part).Gate == detector.Leak && gateWith(p, rate*1.1, part).Gate == detector.Leak {

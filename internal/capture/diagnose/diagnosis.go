@@ -160,8 +160,9 @@ func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Re
 const checkTimeout = 5 * time.Second
 
 // check compares the process that has the pid with the requested process, and
-// records the result. If the requested process has ended, the artifact in
-// progress is lost too. If the device does not respond, check tries once more.
+// records the result. If the requested process has ended, words becomes part of
+// the recorded error: it says what was in progress. If the device does not
+// respond, check tries once more.
 func (d *diagnosing) check(ctx context.Context, words string) {
 	for range 2 {
 		err := d.identify(ctx)
@@ -212,8 +213,8 @@ func statCommand(p capture.Process) string {
 // errOther is ErrGone for a pid that now belongs to another process.
 var errOther = fmt.Errorf("%w", capture.ErrGone)
 
-// identity returns nil if a stat line belongs to the process, ErrGone if it
-// does not, or ErrDevice if it has no start time.
+// identity returns nil if a stat line belongs to the process and the process is
+// still running, ErrGone if not, or ErrDevice if the line has no start time.
 func identity(p capture.Process, text []byte) error {
 	stat, err := procfs.ParseStat(text)
 	switch {
