@@ -12,7 +12,7 @@ import (
 // smapinfo.cpp), which combines the mappings of smaps by name.
 type Showmap struct {
 	Rows []ShowmapRow
-	// Total is the row TOTAL at the end. All its values are unknown if the
+	// Total is the TOTAL row at the end. All its values are unknown if the
 	// input ends before this row. With showmap -t, Total includes rows that are
 	// not printed.
 	Total ShowmapRow
@@ -220,8 +220,8 @@ func columnNames(upper, lower, dashes []byte) []string {
 			}
 		}
 	}
-	// On Android 10 and 11 there is no space between the last two titles if -v
-	// or -a omit the number of mappings (system/memory
+	// On Android 10 and 11 there is no space between the last two titles if the
+	// number of mappings is omitted because of -v or -a (system/memory
 	// libmeminfo/tools/showmap.cpp).
 	if n := len(names); n > 1 && names[n-1] == "" {
 		if joined, ok := strings.CutSuffix(names[n-2], "object"); ok {

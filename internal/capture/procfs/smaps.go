@@ -31,9 +31,9 @@ type Mapping struct {
 	Usage
 }
 
-// ParseSmaps adds up /proc/PID/smaps. It also accepts the output of a filter on
-// the device (`grep -E '^(Pss|SwapPss):'`); the number of mappings is then
-// unknown.
+// ParseSmaps returns the sums of the values of all mappings in /proc/PID/smaps.
+// It also accepts the output of a filter on the device (`grep -E
+// '^(Pss|SwapPss):'`); the number of mappings is then unknown.
 //
 // The error is ErrEmpty, ErrFormat, or an error of r.
 func ParseSmaps(r io.Reader) (Memory, error) { return ScanSmaps(r, nil) }
@@ -163,7 +163,8 @@ func (s *smapsScan) count(f kind, kb int64, ok bool) {
 	s.sum[f] = total
 }
 
-// finish accepts the current mapping as complete.
+// finish adds the current mapping, which must be complete, to the sums and
+// passes it to the callback.
 func (s *smapsScan) finish() error {
 	s.mappings++
 	for f := range numFields {
@@ -316,8 +317,9 @@ func hexNumber(text []byte) (n uint64, rest []byte, ok bool) {
 	return n, nil, i > 0 && i <= 16
 }
 
-// scanLines passes each line, without its end, to f; it truncates lines that
-// are longer than maxLine. whole is false for a last line without an end.
+// scanLines passes each line, without its terminator, to f; it truncates lines
+// that are longer than maxLine. whole is false for a last line that has no
+// terminator.
 func scanLines(r io.Reader, f func(n int, line []byte, whole bool) error) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {

@@ -67,9 +67,9 @@ type lines struct {
 	n    int // number of the line that next returned most recently
 }
 
-// next returns a line without its end (\n, \r\n, or the \r\r\n of old adb on
-// Windows). whole is false for a last line without an end, which may be
-// truncated.
+// next returns a line without its terminator (\n, \r\n, or the \r\r\n of old
+// adb on Windows). whole is false for a last line that has no terminator; it
+// may be truncated.
 func (l *lines) next() (line []byte, whole, ok bool) {
 	if len(l.rest) == 0 {
 		return nil, false, false

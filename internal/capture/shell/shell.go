@@ -86,7 +86,8 @@ func name(dev Runner) string {
 	return "the device"
 }
 
-// Buffer is a buffer that rejects growth beyond MaxOutput bytes.
+// Buffer is a bytes.Buffer that rejects writes beyond a total of MaxOutput
+// bytes.
 type Buffer struct{ bytes.Buffer }
 
 func (b *Buffer) Write(p []byte) (int, error) {

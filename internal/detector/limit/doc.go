@@ -11,8 +11,8 @@
 // just before a collection is normal, so its level is the size after
 // collections, or the size minus all possible garbage.
 //
-// The package does no I/O; all times are times of the device and come with the
-// readings. Impossible readings are ignored. A limit that is exceeded cannot be
+// The package does no I/O; every reading comes with its time on the device's
+// clock. Impossible readings are ignored. A limit that is exceeded cannot be
 // the real limit, so no warning is based on it. Package detector finds leaks in
 // processes that do not come close to a limit.
 package limit

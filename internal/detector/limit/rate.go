@@ -51,13 +51,13 @@ func sen(x, y []float64) Rate {
 const (
 	// The readings are divided into eight parts; at least risingParts of them
 	// must be above the part before. If the app only loads data once or a few
-	// times, only a few parts are.
+	// times, only a few parts are above the part before.
 	risingParts = 6
 	// The readings are also divided into quarters. Each of the three steps from
 	// one quarter to the next must be at least leastShare of the mean step.
 	leastShare = 0.25
 	// The last step must be at least leastLast of the mean of the first two,
-	// because the growth of memory that fills up slows down.
+	// because the growth of a cache slows down as the cache fills.
 	leastLast = 0.75
 )
 

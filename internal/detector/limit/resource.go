@@ -25,8 +25,8 @@ type words struct{ key, name, end string }
 
 // The messages of the runtime are in art/runtime/thread.cc
 // (Thread::CreateNativeThread) and art/runtime/gc/heap.cc
-// (ThrowOutOfMemoryError). The memory limiter is frameworks/base services/core
-// java/com/android/server/am/MemoryLimiter.java.
+// (ThrowOutOfMemoryError). The memory limiter is implemented in frameworks/base
+// services/core java/com/android/server/am/MemoryLimiter.java.
 var resources = [NumResources]words{
 	{"java_heap", "Java heap", "reaching it causes an OutOfMemoryError: Failed to allocate"},
 	{"file_descriptors", "file descriptors",

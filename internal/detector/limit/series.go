@@ -15,7 +15,8 @@ type series struct {
 	climb climb
 }
 
-// climb holds the readings since the last one that was below its predecessor.
+// climb describes the rise since the use last fell: base is the first reading
+// after the fall, and before is the latest one.
 type climb struct {
 	base, before int64
 	seen         bool
@@ -32,8 +33,8 @@ func (c *climb) add(used int64) (fell bool) {
 }
 
 // steady reports whether a Java heap has grown by more than the garbage that it
-// can contain, without a reading that fell. Collections may have taken place,
-// but each freed less than was allocated between two readings.
+// can contain since the use last fell. Collections may have taken place, but
+// each freed less than was allocated between two readings.
 func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
 
 // block summarizes consecutive readings.
@@ -140,8 +141,8 @@ type outlook struct {
 	// pace is a cautious estimate of the growth in units per second; 0 if the
 	// growth is not reliable.
 	pace float64
-	// level is the amount of the last block that is certainly in use, if there
-	// is a pace.
+	// level is the amount that is certainly in use in the last block; it is
+	// valid only if pace is positive.
 	level int64
 }
 
@@ -160,7 +161,7 @@ func (s *series) outlook(sh shape) outlook {
 		x[i], y[i] = (b.at - first.at).Seconds(), float64(b.least)
 	}
 	o := outlook{rate: sen(x, y)}
-	// The use has fallen from levels of this height before, so this is not
+	// If the use has fallen from levels of this height before, this is not
 	// unlimited growth.
 	if span < growthSpan || !(o.rate.Low > 0) || last.least <= s.crest || !lasting(x, y) {
 		return o

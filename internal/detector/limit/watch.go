@@ -4,7 +4,7 @@ import "time"
 
 // Use is one reading of a resource.
 type Use struct {
-	// At is the device's clock: time since boot.
+	// At is a time on the device's clock, counted from boot.
 	At time.Duration
 	// Used and Limit are in bytes for memory, and are counts otherwise.
 	Used, Limit int64
@@ -265,7 +265,7 @@ func (t *track) level(r Resource) (used int64, ok bool) {
 	if !ok {
 		used = 0
 	}
-	// The floor of a growing heap lags behind.
+	// The floor of a growing heap lags behind the memory that is in use.
 	if o := t.outlook(); o.pace > 0 {
 		used, ok = max(used, o.level), true
 	}

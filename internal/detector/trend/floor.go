@@ -28,8 +28,9 @@ func Quantile(sorted []float64, q float64) (v float64, ok bool) {
 // onStack is the number of values that can be sorted without an allocation.
 const onStack = 256
 
-// P25 returns the floor of values in any order: their 25th percentile. It sorts
-// a copy, and allocates only for more than 256 values.
+// P25 returns the 25th percentile of the values, which is their floor; they
+// need not be sorted. It sorts a copy, and allocates only for more than 256
+// values.
 func P25(values []float64) (v float64, ok bool) {
 	var scratch [onStack]float64
 	return p25(values, scratch[:])
@@ -61,8 +62,8 @@ func (b Blocks) Of(x float64) int64 { return int64(math.Floor((x - b.From) / b.L
 
 // Floors appends to dst the floors of the complete blocks of a series, in order
 // of time. A block is complete if it began at or after the first point of the
-// series (so that no part of it has left the window) and a point lies after its
-// end. x must not decrease. Points before From are skipped.
+// series (so that no part of it has left the window) and a point lies at or
+// after its end. x must not decrease. Points before From are skipped.
 func Floors(dst []Floor, x, y []float64, b Blocks) []Floor {
 	var scratch [onStack]float64
 	n := min(len(x), len(y))

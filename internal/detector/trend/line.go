@@ -105,7 +105,7 @@ func Fit(x, y []float64) Line {
 // epsilon is the spacing of float64 at 1.
 const epsilon = 1.0 / (1 << 52)
 
-// finite reports whether no sum overflowed; only T may be infinite.
+// finite reports whether all figures are finite; T may also be infinite.
 func (l Line) finite() bool {
 	sum := l.Slope + l.Intercept + l.SE + l.ResidualSD + l.R2
 	return !math.IsNaN(sum) && !math.IsInf(sum, 0) && !math.IsNaN(l.T)

@@ -51,8 +51,9 @@ func FitShapes(y []float64) Shapes {
 }
 
 // BIC returns the Bayesian information criterion of a curve with the given
-// number of parameters for independent noise; smaller is better. Curves that
-// all fit to a billionth of the spread count as equally good.
+// number of parameters for independent noise; smaller is better. Residuals of
+// less than a billionth of the spread are rounding errors, so curves with such
+// residuals count as equally good.
 func (s Shapes) BIC(sse float64, parameters int) float64 {
 	n := float64(s.N)
 	return n*math.Log(max(sse, 1e-18*s.Constant, math.SmallestNonzeroFloat64)/n) + float64(parameters)*math.Log(n)
@@ -110,7 +111,8 @@ func (p *prefix) lineRegressor() (z, zz, zy float64) {
 	return n * (n - 1) / 2, (n - 1) * n * (2*n - 1) / 6, p.ty[p.n]
 }
 
-// onset regresses on max(0, i-k).
+// onset fits a + b*max(0, i-k), which is flat up to step k and then rises, and
+// returns the residual sum of squares and b.
 func (p *prefix) onset(k int) (sse, slope float64) {
 	m := float64(p.n - 1 - k) // z runs 1..m after k
 	z, zz := m*(m+1)/2, m*(m+1)*(2*m+1)/6
@@ -118,7 +120,8 @@ func (p *prefix) onset(k int) (sse, slope float64) {
 	return p.regress(z, zz, zy)
 }
 
-// filled regresses on min(i, k).
+// filled fits a + b*min(i, k), which rises up to step k and then stays flat,
+// and returns the residual sum of squares and b.
 func (p *prefix) filled(k int) (sse, slope float64) {
 	m, f := float64(k), float64(p.n-k)
 	z, zz := m*(m-1)/2+m*f, (m-1)*m*(2*m-1)/6+m*m*f
@@ -155,8 +158,9 @@ func (p *prefix) steps() (one, two, three float64) {
 	return one, min(one, two), min(one, three)
 }
 
-// saturating regresses on exp(-i/tau) for time constants from a tenth of the
-// length of the series to one and a half times its length.
+// saturating fits a + b*exp(-i/tau) for time constants tau from a tenth of the
+// length of the series to one and a half times its length, and returns the
+// smallest residual sum of squares.
 func (p *prefix) saturating(y []float64) float64 {
 	best := p.within(0, p.n)
 	for _, part := range [...]float64{0.1, 0.17, 0.25, 0.35, 0.5, 0.7, 1, 1.5} {

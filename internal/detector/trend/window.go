@@ -67,8 +67,8 @@ func anyKnown(values []float64) bool {
 }
 
 // makeRoom moves the latest rows to the front when the capacity is used up. It
-// keeps one row for each point of a full column: when the new row is added, the
-// oldest of these rows is no longer used.
+// keeps as many rows as a full column has points: once the new row is added,
+// the oldest of them is no longer used.
 func (w *Window) makeRoom() {
 	if w.hi < len(w.x) {
 		return

@@ -96,7 +96,7 @@ type Commit struct {
 	Hash string
 	// Subject is safe to print.
 	Subject string
-	// Date is the time at which the commit was created.
+	// Date is the author date of the commit.
 	Date time.Time
 }
 
