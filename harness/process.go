@@ -19,11 +19,11 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// ProcessState is the present state of a process.
+// ProcessState is the current state of a process.
 type ProcessState struct {
 	Device, Process string
 	PID             int
-	// State is the present state, Worst is the worst state so far, and Gate is
+	// State is the current state, Worst is the worst state so far, and Gate is
 	// the verdict that would result if the run ended now.
 	State, Worst detector.State
 	Gate         detector.Gate

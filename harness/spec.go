@@ -33,7 +33,7 @@ type spec struct {
 	known   []monitor.Exception
 	// problem is the reason why the spec is not checked or only partly checked.
 	problem error
-	// bodyNext is set if the setup of the present attempt is complete.
+	// bodyNext is set if the setup of the current attempt is complete.
 	bodyNext bool
 	// collected is the number of attempts of the spec after which the processes
 	// have been read.
