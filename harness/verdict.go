@@ -21,7 +21,7 @@ import (
 // property of the test case, and the console shows it as text.
 type SpecEntry struct {
 	record.Check
-	// Expired lists the exceptions that have expired.
+	// Expired lists the exceptions whose date has passed.
 	Expired []string `json:"expired,omitempty"`
 	// Run is the run directory.
 	Run string `json:"run,omitempty"`

@@ -25,8 +25,8 @@ type channel struct {
 }
 
 // maxAhead is the maximum number of pending packets of one stream. The protocol
-// allows one. But if the client of an adb server disconnects in the middle of a
-// push, the server continues without the OKAY (AOSP
+// allows one pending packet. But if the client of an adb server disconnects in
+// the middle of a push, the server continues without the OKAY (AOSP
 // adb/fdevent/fdevent_poll.cpp treats a hang-up like data), and a phone queues
 // its packets.
 const maxAhead = 64

@@ -16,6 +16,6 @@
 // 11): OVERVIEW.TXT and SERVICES.TXT (smart socket), protocol.txt (transport),
 // SYNC.TXT and daemon/file_sync_service.cpp (sync), shell_protocol.h and
 // daemon/shell_service.cpp (shell), and transport.cpp (lists and error
-// messages). Other rules are from the responses of Debian's adb 29.0.6, with
-// which the tests run.
+// messages). Other rules are derived from the responses of Debian's adb 29.0.6,
+// which the tests use.
 package adbd
