@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Line is a cable with faults on demand. Its method Wire is the hook for a
+// Line is a cable with faults on demand. Its Wire method is the hook for a
 // Daemon or a Server:
 //
 //	line := new(adbd.Line)
@@ -100,7 +100,7 @@ func (l *Line) cut() {
 }
 
 // InterruptAfter interrupts a connection once, after n more bytes: those n
-// bytes still arrive, the next byte does not. A handshake of the transport
+// bytes still arrive, but the next byte does not. A handshake of the transport
 // protocol takes about 150 bytes.
 func (l *Line) InterruptAfter(n int64) (end func()) {
 	return l.start(&lineFault{kind: lineInterrupt, left: max(n, 0)})

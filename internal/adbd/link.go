@@ -148,8 +148,8 @@ func (l *link) connect(p packet) error {
 	return l.greet(l.phone.Identity())
 }
 
-// greet answers a CNXN according to the phone's state. The caller must hold
-// greeting.
+// greet answers a CNXN according to the phone's state. The caller must hold the
+// mutex greeting.
 func (l *link) greet(id Identity) error {
 	l.greeted, l.session = id.state(), id.Session
 	switch {
