@@ -259,7 +259,8 @@ func (c *client) follow(id Identity) (stop func()) {
 }
 
 // watch reads until the client disconnects; it then calls cancel and closes the
-// channel. The caller must close the connection and then wait for the channel.
+// channel. The caller must close the connection and then wait until the channel
+// is closed.
 func (c *client) watch(cancel context.CancelFunc) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {

@@ -165,8 +165,8 @@ type bitmapsTopic struct {
 	natives  []int64
 	pictures []heap.Object
 	sizes    map[heap.Object]int64
-	// open holds the pixels and pictures that have been read only in part, by
-	// the number of the bitmap.
+	// open holds the pixels and pictures that have been read only in part,
+	// keyed by the number of the bitmap.
 	open map[uint32]*openPixels
 	// doubts is the number of bitmaps with impossible sizes.
 	doubts int64
