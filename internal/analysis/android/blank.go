@@ -17,8 +17,7 @@ func (x *characters) blank() bool {
 	return x.known && len(x.units) > 0 && !slices.ContainsFunc(x.units, func(unit uint16) bool { return unit != 0 })
 }
 
-// shown returns a requested string as the method at does, or "" if the string
-// was stripped.
+// shown is like at, but returns "" if the string was stripped.
 func (t *texts) shown(n int) string {
 	if n >= 0 && n < len(t.list) && t.list[n].blank() {
 		return ""
@@ -126,9 +125,9 @@ func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	return "", false
 }
 
-// standsAs reports whether a thread is where the thread with the given name
-// belongs. On Android, this is a well-known field. On a JVM, only the main
-// thread is recognized: it is the first thread.
+// standsAs reports whether a thread can be identified as the one with the given
+// name without its name. On Android, a well-known field references the thread.
+// On a JVM, only the main thread is recognized: it is the first thread.
 func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	if !i.android {
 		return name == mainThread && i.isFirst(thread)

@@ -275,9 +275,9 @@ func (t *exhaustionTopic) fragmentation() ExhaustionCause {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// pattern returns a name with its last number replaced by an asterisk, and with
-// all of its numbers replaced. Both results are "" if the name contains no
-// number.
+// pattern returns two forms of a name: one with its last number replaced by an
+// asterisk, and one with all of its numbers replaced. Both results are "" if
+// the name contains no number.
 func pattern(name string) (last, all string) {
 	found := digits.FindAllStringIndex(name, -1)
 	if len(found) == 0 {
