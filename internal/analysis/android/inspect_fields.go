@@ -120,8 +120,8 @@ const (
 const (
 	finishingClass = "kotlinx.coroutines.JobSupport$Finishing"
 	scopeClass     = "kotlinx.coroutines.internal.ContextScope"
-	// viewModelScope is the class of a ViewModel's scope since
-	// androidx.lifecycle 2.8.
+	// viewModelScope is the class of a ViewModel's scope in androidx.lifecycle
+	// 2.8 and later.
 	viewModelScope    = "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope"
 	oldViewModelScope = "androidx.lifecycle.CloseableCoroutineScope"
 

@@ -89,7 +89,7 @@ func (i *Inspector) fragment(o heap.Object) (f fragment, registered bool) {
 }
 
 // ambiguous reports whether the lifecycle alone does not determine the state of
-// a fragment: since androidx.fragment 1.1, the lifecycle of a destroyed
+// a fragment: in androidx.fragment 1.1 and later, the lifecycle of a destroyed
 // fragment is reset to INITIALIZED (AndroidXFragmentLifecycle.kt).
 func (f fragment) ambiguous() bool { return f.lifecycle == lifecycleInitialized && f.hasMaxState }
 
@@ -193,7 +193,7 @@ func (i *Inspector) viewModelLeaks(o heap.Object) bool {
 }
 
 // cleared reports whether a ViewModel was cleared, and returns the field that
-// records this: since androidx.lifecycle 2.8, a ViewModel delegates to a
+// records this: in androidx.lifecycle 2.8 and later, a ViewModel delegates to a
 // ViewModelImpl (ViewModel.jvm.kt, ViewModelImpl.kt).
 func (i *Inspector) cleared(o heap.Object) (cleared bool, f field, known bool) {
 	if cleared, known = i.flag(o, viewModelCleared); known {

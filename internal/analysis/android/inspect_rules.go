@@ -12,8 +12,8 @@ type rule struct {
 	// class is "" if the rule applies to the instances of all classes.
 	class   string
 	inspect func(*Inspector, heap.Object, *report)
-	// leaks reports whether an object should certainly be gone; if leaks is
-	// nil, the rule never finds a leak.
+	// leaks reports whether an object has certainly leaked; if leaks is nil,
+	// the rule never finds a leak.
 	leaks func(*Inspector, heap.Object) bool
 	// jvm reports whether the rule applies to the dumps of all runtimes; later
 	// reports whether Shark 2.14 lacks the rule.
