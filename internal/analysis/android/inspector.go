@@ -103,7 +103,7 @@ type Inspector struct {
 
 // NewInspector prepares an inspector for the objects of a graph. It reads the
 // file once, or, for a JVM's dump, a few parts of it. An error means that ctx
-// is done, that the file cannot be read, or that the memory does not suffice.
+// is done, that the file cannot be read, or that there is not enough memory.
 // The caller must call Close before the graph is closed.
 func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Inspector, error) {
 	i := &Inspector{
@@ -124,7 +124,7 @@ func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Insp
 	return i, nil
 }
 
-// Close releases the memory. It may be called twice.
+// Close releases the memory. It may be called more than once.
 func (i *Inspector) Close() {
 	if i.located != nil {
 		i.located.Close()
@@ -149,9 +149,8 @@ func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 	return r.Inspection
 }
 
-// Undecided reports whether there is no rule that decides if an object should
-// still exist. Rules that apply to all classes are ignored, because they only
-// add labels.
+// Undecided reports whether no rule decides if an object should still exist.
+// Rules that apply to all classes are ignored, because they only add labels.
 func (i *Inspector) Undecided(o heap.Object) bool {
 	if i.graph.IsClass(o) || len(i.watches[o]) > 0 {
 		return false

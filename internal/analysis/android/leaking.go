@@ -12,8 +12,8 @@ import (
 // the context.
 const checkInterval = 1 << 16
 
-// Leaking returns the objects that should certainly be gone, whatever holds
-// them: because of their own state, or because they are in Watched (Shark,
+// Leaking returns the objects that have certainly leaked, whatever holds them:
+// because of their own state, or because they are in Watched (Shark,
 // FilteringLeakingObjectFinder with appLeakingObjectFilters). They are sorted
 // by their numbers and include unreachable objects. The only possible error is
 // that of ctx.

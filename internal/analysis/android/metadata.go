@@ -188,7 +188,7 @@ func (m *metadataTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// display records a display if it is larger than the displays before.
+// display records a display if it is larger than all previous ones.
 func (m *metadataTopic) display(r *heap.Record) {
 	width, _ := r.IntOf(m.width)
 	height, _ := r.IntOf(m.height)
