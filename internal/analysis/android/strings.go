@@ -23,8 +23,8 @@ type Strings struct {
 	// of Strings without contents, or with contents that could not be compared.
 	Distinct    int64 `json:"distinct,omitempty"`
 	WithoutText int64 `json:"without_text,omitempty"`
-	// WastedBytes is the number of bytes that would be saved if only one String
-	// had each of the contents.
+	// WastedBytes is the number of bytes that would be saved if equal Strings
+	// were stored only once.
 	WastedBytes int64 `json:"wasted_bytes,omitempty"`
 	// Repeated lists the contents that the most Strings have; Wasteful lists
 	// the contents that waste the most bytes.
@@ -129,8 +129,8 @@ func newStringsTopic(o Options) *stringsTopic {
 }
 
 func (t *stringsTopic) families() []*heap.Family {
-	// The limit is higher by one than the number of Strings that may be
-	// compared, to detect whether there are more.
+	// The limit is one more than the number of Strings that may be compared, to
+	// detect whether there are more.
 	t.family = heap.Family{Class: "java.lang.String", Limit: t.most + 1}
 	return []*heap.Family{&t.family}
 }
@@ -198,7 +198,7 @@ func (t *stringsTopic) typed(h uint64, kind hprof.Type, n int) uint64 {
 }
 
 // piece hashes the parts of strings that are in a piece of an array. number is
-// the index in order of the array's first entry.
+// the index of the array's first entry in the field order.
 func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
 		return
