@@ -174,7 +174,7 @@ func (t *threadsTopic) visit(p *plan, r *heap.Record, tag uint8, number uint32) 
 		}
 	}
 	x.set(r, f.daemon, f.priority)
-	// Since JDK 19, the fields daemon and priority are in
+	// In JDK 19 and later, the fields daemon and priority are in
 	// java.lang.Thread.FieldHolder.
 	if o, ok := r.RefOf(f.holder); ok {
 		p.ask(o, askHolder, int(number))

@@ -32,8 +32,8 @@ type unusedTopic struct {
 
 	kinds   []slotKind
 	strings heap.Family
-	// met holds the arrays that were already counted, because libraries share
-	// one array among all empty collections.
+	// met holds the arrays that have already been counted, because libraries
+	// share one array among all empty collections.
 	met map[heap.Object]bool
 }
 

@@ -190,8 +190,8 @@ func mapWarnings(before, after *Map, plain bool) (list []error) {
 	return list
 }
 
-// explained returns the share of the total growth that the given number of
-// first rows accounts for, from 0 to 1. It returns false if nothing grew.
+// explained returns the share of the total growth, from 0 to 1, that the given
+// number of largest rows accounts for. It returns false if nothing grew.
 func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	if g.Grew <= 0 {
 		return 0, false
