@@ -147,9 +147,10 @@ func Patterns(threads []Thread) (patterns []string, sizes []int) {
 	return patterns, sizes
 }
 
-// Rename sets the pattern of each group to the result of shown for the pattern
-// and the maximum number of threads in the group. It removes the parts of a
-// group whose pattern changes, and each part whose own pattern would change.
+// Rename replaces the pattern of each group with the one that shown returns for
+// it; threads is the larger of the two numbers of threads in the group. It
+// removes the parts of a group whose pattern changes, and each part whose own
+// pattern would change.
 func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
 	for i := range g.Groups {
 		x := &g.Groups[i]

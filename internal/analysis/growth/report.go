@@ -216,7 +216,7 @@ func (r *reading) increments(n uint32) []int64 {
 }
 
 // slowing reports whether the last of several increments is less than four
-// fifths of the first, by more than a random difference.
+// fifths of the first and at least 3 objects smaller.
 func slowing(increments []int64) bool {
 	if len(increments) < 2 {
 		return false
