@@ -42,7 +42,7 @@ func (t *Tree) Objects() (n int64) {
 // remaining objects were counted together with the objects that lead to them.
 func (t *Tree) Full() bool { return t.walk.full }
 
-// Close releases the memory of the graph. It may be called twice.
+// Close releases the memory of the graph. It may be called more than once.
 func (t *Tree) Close() { t.walk.close() }
 
 // Merge visits all objects that are reachable from the roots and returns their

@@ -86,8 +86,8 @@ type line struct {
 	ends     []int64
 }
 
-// batch is a batch of size objects of a node; size is 0 until the batch is
-// complete.
+// batch represents objects of one node; size is their number, or 0 until the
+// batch is complete.
 type batch struct{ node, size uint32 }
 
 // lowKeys is the lowest key of the second line.
@@ -175,7 +175,7 @@ func merge(ctx context.Context, g *heap.Graph, r *trace.Reader, n *names, most i
 	return w, nil
 }
 
-// close releases the memory. It may be called twice.
+// close releases the memory. It may be called more than once.
 func (w *walk) close() {
 	w.graph.Release(&w.places)
 	w.graph.Release(&w.high.order)

@@ -114,8 +114,8 @@ type AccumulationOptions struct {
 //
 // Accumulations visits each vertex below an object that retains at least Least
 // a few times and each object of the dump up to twice, and sorts the GC roots
-// of the kinds in Roots. The error is the context's or that of a failed memory
-// allocation.
+// of the kinds in Roots. It returns an error if ctx is done or if memory cannot
+// be allocated.
 func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
 	a := newAccumulator(g, o)
 	if err := a.walk(ctx); err != nil {
