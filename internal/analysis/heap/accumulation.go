@@ -26,9 +26,9 @@ type Accumulation struct {
 	// Class is the class of the accumulated objects; Count is their number.
 	Class string
 	Count int64
-	// If Linked, Object itself is one of the accumulated objects, and each of
-	// them dominates the next, as in a list or tree of nodes. Otherwise Object
-	// dominates all accumulated objects.
+	// If Linked is true, Object itself is one of the accumulated objects, and
+	// each of them dominates the next, as in a list or tree of nodes. Otherwise
+	// Object dominates all accumulated objects.
 	Linked bool
 	// Size is the number of bytes that the objects retain together.
 	Size Size
@@ -106,16 +106,16 @@ type AccumulationOptions struct {
 // together, and none of them alone retains more than half of the bytes. Objects
 // that contain an accumulation of the first two kinds are not counted, nor are
 // objects in a heap that Leave selects. If Roots includes THREAD_OBJECT, the
-// local variables of a thread (JAVA_FRAME) count with their thread, because
-// which local variables a dump contains depends on which methods the runtime
-// has compiled.
+// local variables of a thread (JAVA_FRAME) are counted with their thread,
+// because which local variables a dump contains depends on which methods the
+// runtime has compiled.
 //
 // The accumulation with the largest retained size comes first.
 //
-// Accumulations visits each vertex below an object that retains at least Least
-// a few times and each object of the dump up to twice, and sorts the GC roots
-// of the kinds in Roots. It returns an error if ctx is done or if memory cannot
-// be allocated.
+// Accumulations visits each object of the dump up to twice, and each vertex
+// below an object that retains at least Least bytes a few more times. It also
+// sorts the GC roots of the kinds in Roots. It returns an error if ctx is done
+// or if memory cannot be allocated.
 func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
 	a := newAccumulator(g, o)
 	if err := a.walk(ctx); err != nil {
@@ -194,10 +194,10 @@ type candidate struct {
 }
 
 // step is a vertex to visit. If settled is set, an ancestor of the same class
-// has already checked whether the objects of this class are linked. These
-// objects are not linked on the path down to the vertex settled, which alone
-// accounts for more than half of the bytes; with allSettled, they are not
-// linked anywhere below the ancestor.
+// has already checked whether the objects of this class are linked. If settled
+// is a vertex, which alone accounts for more than half of the bytes, these
+// objects are not linked on the path down to it; if it is allSettled, they are
+// not linked anywhere below the ancestor.
 type step struct {
 	vertex, settled uint32
 }
