@@ -8,8 +8,8 @@ import (
 
 // ClassNode is a set of objects with the same path in the dominator tree: the
 // dominators of each object, from the root down, have the same classes. An
-// object of the same class as its dominator is counted with its dominator, so a
-// list of any length is one step.
+// object of the same class as its dominator is counted in the node of its
+// dominator, so a list of any length is one step.
 type ClassNode struct {
 	// Parent is the index of the parent node, or -1 for the root.
 	Parent int

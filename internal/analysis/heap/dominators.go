@@ -22,7 +22,7 @@ type dominance struct {
 	// labels initially holds the heads of the buckets; a bucket is the list of
 	// vertices with the same semidominator.
 	labels []uint32
-	// idoms initially holds the next vertex of each vertex's bucket.
+	// idoms initially holds, for each vertex, the next vertex in its bucket.
 	idoms   []uint32
 	sources []uint32
 	path    []uint32

@@ -268,9 +268,9 @@ func (l *loader) fits(n int64) error {
 	return &MemoryError{Need: need, Limit: l.options.Limit}
 }
 
-// bytesOfObject is the maximum size of the tables for an object with one and a
-// half references; bytesOfInbound is the size that Options.Inbound adds
-// (docs/performance.md).
+// bytesOfObject is the maximum size of the tables per object if objects have
+// 1.5 references on average; bytesOfInbound is the size that Options.Inbound
+// adds (docs/performance.md).
 const (
 	bytesOfObject     = 18
 	bytesOfInbound    = 6

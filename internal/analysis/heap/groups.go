@@ -28,8 +28,8 @@ type GroupCosts struct {
 	Own []int64
 }
 
-// GroupCosts computes the costs of groups. The local variables of a thread
-// count with the thread. It needs Options.Inbound.
+// GroupCosts computes the costs of groups. The local variables of a thread are
+// counted with the thread. It needs Options.Inbound.
 func (g *Graph) GroupCosts(ctx context.Context, groups Groups) (c GroupCosts, err error) {
 	if g.inbound.place == nil {
 		return c, errNoInbound
