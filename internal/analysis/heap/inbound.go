@@ -124,7 +124,7 @@ func (g *Graph) NewSet() (*Set, error) {
 	return &Set{g, bits}, err
 }
 
-// Close releases the memory. It may be called twice.
+// Close releases the memory. It may be called more than once.
 func (s *Set) Close() { drop(&s.graph.arena, (*[]uint64)(&s.bits)) }
 
 // Has reports whether an object is in the set.

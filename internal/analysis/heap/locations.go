@@ -67,7 +67,7 @@ func (l *Locations) find(ctx context.Context) error {
 	return g.scan(ctx, g.chunks(), false, func() func(*hprof.Scanner) error { return visit })
 }
 
-// Close releases the memory. It may be called twice.
+// Close releases the memory. It may be called more than once.
 func (l *Locations) Close() {
 	drop(&l.graph.arena, (*[]uint64)(&l.located.bits))
 	drop(&l.graph.arena, &l.located.sums)

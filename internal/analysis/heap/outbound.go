@@ -132,7 +132,7 @@ func (b *Outbound) Number(o Object) (uint32, bool) {
 	return b.members.of(uint32(o)), true
 }
 
-// Close releases the memory. It may be called twice.
+// Close releases the memory. It may be called more than once.
 func (b *Outbound) Close() {
 	if !b.whole {
 		drop(&b.graph.arena, (*[]uint64)(&b.members.bits))

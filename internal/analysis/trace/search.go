@@ -140,7 +140,7 @@ func (s *Search) ends(o heap.Object) bool {
 // Targets returns the objects to search for.
 func (s *Search) Targets() []heap.Object { return s.targets }
 
-// Close releases the memory. It may be called twice.
+// Close releases the memory. It may be called more than once.
 func (s *Search) Close() { s.graph.Release(&s.parents) }
 
 func (s *Search) run(ctx context.Context) error {
