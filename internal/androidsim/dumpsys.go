@@ -64,7 +64,8 @@ func dumpsysTool(c *call) int {
 	return c.dump(o.Service, o.Timeout, func(d *dump) { f(d, o.Args) })
 }
 
-// dump runs the dump of a service, which uses CPU time of system_server.
+// dump runs f, which dumps a service, and counts the time as CPU time of
+// system_server.
 func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 	p := c.phone
 	p.mu.Lock()

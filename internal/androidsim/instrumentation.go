@@ -36,8 +36,8 @@ type Test struct {
 	Took time.Duration
 }
 
-// LeakedActivities is the number of destroyed Activities that a static list of
-// their class holds, each with 2 MB of Java memory.
+// LeakedActivities describes destroyed Activities of one class that a static
+// list of the class holds, each with 2 MB of Java memory.
 type LeakedActivities struct {
 	Class string
 	Count int

@@ -181,7 +181,8 @@ func (v view) views() int { return frontViews * v.activities() }
 
 const frontViews = 120
 
-// memory evaluates the models and adds what the tests have leaked.
+// memory evaluates the models and adds the memory of screens and what the tests
+// have leaked.
 func (v view) memory() memory {
 	if v.spec == nil {
 		return memory{threads: 1, files: 4}
@@ -394,7 +395,8 @@ const (
 	lastPID       = 32767
 )
 
-// freePID counts up like the kernel, with gaps for a phone's other processes.
+// freePID returns an unused pid: it counts up like the kernel, with gaps for a
+// phone's other processes.
 func (p *Phone) freePID(proc *process) int {
 	for {
 		p.lastApp += 1 + int(mix(proc.id, uint64(proc.instance)+1<<32)%90)
