@@ -62,7 +62,7 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 }
 
 // Explain adds the growth of each process to the record of an app. It withdraws
-// the verdict leak if at least half of the growth belongs to processes that
+// a leak verdict if at least half of the growth belongs to processes that
 // started meanwhile. It must be called after every new verdict on the app.
 func (x *AppSum) Explain(out *record.AppVerdict) {
 	switch {

@@ -45,9 +45,9 @@ func valuesOf(s record.Sample) (value, swap *int64) {
 }
 
 // bytesOf returns the sum of the judged values in a line of the fast channel,
-// in bytes. It is unknown if a part is impossible or if the sum is 0, because
-// every living process uses memory. A kernel without swap accounting shows no
-// SwapPss, which then counts as 0.
+// in bytes. The sum is unknown if a value is impossible, or if the sum is 0,
+// because every living process uses memory. A kernel without swap accounting
+// does not report SwapPss, which then counts as 0.
 func (b bounds) bytesOf(s record.Sample) known.Int {
 	value, swap := valuesOf(s)
 	sum, swapped := within(value, b.memory), within(swap, b.swap)

@@ -189,7 +189,8 @@ func (a *Account) addHeadroomAtMark(h record.Headroom, up time.Duration) {
 	}
 }
 
-// add adds a count, unless this count is already known.
+// add records a count, unless it is missing or negative, or the reading already
+// contains it.
 func (r *countReading) add(name string, n *int64) {
 	i := slices.IndexFunc(countKinds, func(k countKind) bool { return k.name == name })
 	if i < 0 || n == nil || *n < 0 || r.values[i] != nil {
@@ -307,9 +308,9 @@ func (s *countSeries) collections() int {
 }
 
 // judgeCount judges the known values of one count. A leak requires a rise in
-// each of the last loops (their number depends on the kind) and in at least
-// half of all loops. A screen that is open at some marks, navigation into an
-// app and back, or a pool that fills does not cause that many rises. Without
+// each of the latest loops (how many depends on what is counted) and in at
+// least half of all loops. A screen that is open at some marks, navigation into
+// an app and back, or a pool that fills does not cause that many rises. Without
 // forced collections, more rises are required, and the count must never fall.
 func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
 	loops, rises, least := len(known)-1, len(lastRises(known))-1, k.rises
@@ -340,8 +341,8 @@ func risesWithoutFall(known []int64) int {
 	return n
 }
 
-// countRises reports whether a count increases over all loops, or has increased
-// recently: it is above every value before the last loops.
+// countRises reports whether a count rises over all loops, or over the latest
+// ones to a value above all earlier values.
 func countRises(known []int64) bool {
 	if rises(known) {
 		return true

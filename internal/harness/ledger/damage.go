@@ -88,12 +88,12 @@ func (p *Part) markMissing() {
 	p.eachWindow((*Part).markMissing)
 }
 
-// clockSlack is the maximum difference, without a reboot, between the starts of
-// the run that two lines imply. Lines contain times in whole milliseconds.
+// clockSlack is how far the start times of the run that two lines imply may
+// differ without a reboot. Lines contain times in whole milliseconds.
 const clockSlack = time.Second
 
 // resync uses the clock of the first line after missing lines. If this line
-// implies another start of the run, the device has rebooted.
+// implies a different start time of the run, the device has rebooted.
 func (p *Part) resync(t float64, up time.Duration) []Entry {
 	if !p.missingLines {
 		return nil

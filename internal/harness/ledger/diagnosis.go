@@ -8,8 +8,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// diagnoses returns the diagnoses of all processes, in the order of their
-// times.
+// diagnoses returns the diagnoses of all processes in time order.
 func (p *Part) diagnoses() []record.Diagnosis {
 	var out []record.Diagnosis
 	for _, a := range p.accounts {

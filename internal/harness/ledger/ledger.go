@@ -22,9 +22,9 @@ type Ledger struct {
 	// added up, before the first sum of that app.
 	OpenedApp func(*AppSum)
 	// Table reports whether the devices represent the processes of one table,
-	// with a common clock. The rows of a table may be in any order, and it does
-	// not record ends of processes. Table must be set before the first device
-	// is added.
+	// with a common clock. The rows of a table may be in any order, and a table
+	// does not record when processes end. Table must be set before the first
+	// device is added.
 	Table bool
 	// Limit is the maximum number of accounts; 0 means no limit. Lines about
 	// further processes are skipped.
@@ -62,8 +62,8 @@ func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 	return l, nil
 }
 
-// maxMustSee is the maximum value, in MB/h, of the rate in a header that a pass
-// must rule out.
+// maxMustSee is the highest leak rate, in MB/h, that a header may require a
+// pass to rule out.
 const maxMustSee = 1 << 20
 
 // mustSee returns the rate, in bytes per hour, of the slowest leak that a pass
@@ -190,7 +190,7 @@ func plausible(seconds ...float64) error {
 }
 
 // AddDamage records an unusable line with its number and the reason. The line
-// may have concerned any process of any device, so no trend spans it.
+// may have concerned any process of any device, so all trends restart after it.
 func (l *Ledger) AddDamage(line int, why error) {
 	l.damage.add(line, why)
 	for _, p := range l.parts {
@@ -207,8 +207,8 @@ func (l *Ledger) Accounts() []*Account {
 	return out
 }
 
-// newApps returns the apps of a device; the apps of a table are common to all
-// of its parts.
+// newApps returns the apps of a device; all parts of a table share the same
+// apps.
 func (l *Ledger) newApps() *apps {
 	if !l.Table {
 		return newApps(false)
