@@ -65,7 +65,8 @@ func (s *series) addSample(v Sample) {
 
 // addBreakdown adds a breakdown and returns by how much it raised the earlier
 // samples. The first known driver memory is applied to the time before it as
-// well; otherwise its arrival would look like a jump of the process.
+// well; otherwise its arrival would look like a sudden rise in the memory of
+// the process.
 func (s *series) addBreakdown(b Breakdown) (raised float64) {
 	raised = s.driver.add(b)
 	if raised != 0 {

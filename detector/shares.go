@@ -23,8 +23,8 @@ type shares struct {
 	graphicsT float64
 	// readings is the number of breakdowns in the window.
 	readings int
-	// excess is the part of the window before the beginning of the stretch, in
-	// which nothing was measured.
+	// excess is the fraction of the window that lies before the beginning of
+	// the stretch, where nothing was measured.
 	excess float64
 }
 

@@ -36,7 +36,7 @@ type axis struct {
 
 func newAxis(origin time.Duration) axis { return axis{origin: origin, binSlots: firstBin} }
 
-// slot returns the number of the slot that contains a time.
+// slot returns the number of the slot that contains the given time.
 func (a *axis) slot(at time.Duration) int { return int((at - a.origin) / slotTime) }
 
 // at returns the time on the device's clock at the end of the closed slots.
@@ -121,7 +121,8 @@ func (t *track) closeSlot(i int) {
 	t.sum, t.n = 0, 0
 }
 
-// closeBin adds a floor for the given number of slots before slot end.
+// closeBin adds a floor that covers the given number of slots before the given
+// end slot.
 func (t *track) closeBin(end, slots int) {
 	var scratch [largestBin]float64
 	if t.values == 0 {
@@ -135,15 +136,15 @@ func (t *track) closeBin(end, slots int) {
 	t.bins = append(t.bins, float32(v))
 }
 
-// slots returns the last n slots before slot end, with NaN for holes.
+// slots returns the last n slots before the given end slot, with NaN for holes.
 func (t *track) slots(end, n int) []float32 {
 	n = min(n, end, ringSlots)
 	to := (end-1)%ringSlots + 1 + ringSlots
 	return t.ring[to-n : to]
 }
 
-// recent appends the values of the last n slots before slot end, without the
-// holes.
+// recent appends the known values of the last n slots before the given end
+// slot.
 func (t *track) recent(dst []float64, end, n int) []float64 {
 	return appendKnown(dst, t.slots(end, n))
 }
@@ -294,8 +295,8 @@ func (t *track) rise(n int) float64 {
 	return math.Inf(1)
 }
 
-// bridge replaces NaN by interpolation between its neighbors, or by the nearest
-// value at the ends.
+// bridge replaces each NaN with a value interpolated between its neighbors, or
+// with the nearest value at the ends.
 func bridge(v []float64) {
 	last := -1
 	for i, x := range v {

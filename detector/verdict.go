@@ -156,8 +156,8 @@ type Transition struct {
 	// Rule is the name of the rule that caused the transition, such as "5.4
 	// spike" (a section of the article and a word) or "second look".
 	Rule string
-	// Because explains the transition to a tester in one sentence with the
-	// numbers.
+	// The sentence in Because explains the transition to a tester and contains
+	// the numbers.
 	Because string
 }
 
@@ -206,7 +206,7 @@ type Verdict struct {
 	// Restarts counts how often a new process has replaced the previous one
 	// since the run began.
 	Restarts int
-	// Because is the evidence in one sentence.
+	// The sentence in Because states the evidence.
 	Because  string
 	Evidence []Evidence
 	Warnings []error

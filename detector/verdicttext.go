@@ -119,8 +119,9 @@ func (m *robustMachine) undecidedText(j *judgement) string {
 		word, number(j.growth), minutesText(j.window), number(j.rate), intervalText(j.low, j.high), advice)
 }
 
-// longerHours returns how long a run must be to show a leak of a rate in MB/h.
-// It solves needed() for the hours; the result is longer than the present run.
+// longerHours returns how many hours a run must last to show a leak of the
+// given rate in MB/h. It solves needed() for the hours; the result is longer
+// than the present run.
 func longerHours(rate float64, present time.Duration) float64 {
 	rate = max(rate, leastGrowth/8) // no run lasts more than a few nights
 	hours := shortGrowth / (hourGrowth + rate)
@@ -199,7 +200,7 @@ func (m *robustMachine) collectedText(j *judgement, each time.Duration) string {
 		"have been detected", loops)
 }
 
-// sinceText formats a point in time of a stretch.
+// sinceText formats a point in time within a stretch.
 func sinceText(since time.Duration) string {
 	switch {
 	case since < 2*time.Minute:

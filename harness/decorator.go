@@ -54,8 +54,9 @@ func Trend() CheckOption { return checkOption(func(s *checkSettings) { s.trend =
 // Live fails a spec if its samples show that a process was LEAKING at any time.
 func Live() CheckOption { return checkOption(func(s *checkSettings) { s.live = true }) }
 
-// Of limits the check to those watched processes whose names match the given
-// names or patterns. By default all are checked.
+// Of returns an option that limits the check to the watched processes whose
+// names match one of the given names or patterns. By default, all watched
+// processes are checked.
 func Of(processes ...string) CheckOption {
 	return checkOption(func(s *checkSettings) { s.patterns = append(s.patterns, processes...) })
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ForTest combines [Watch] and [Leaks.Check] for a single test of go test. It
-// starts the watch immediately and counts objects. If objects are left behind
-// when the test is over, the test fails. Cleanups that were registered after
-// ForTest run before the check: register ForTest last, or call it after the app
-// is set up.
+// ForTest combines [Watch] and [Leaks.Check] for a single Go test. It starts
+// the watch immediately and counts objects. If objects are left behind when the
+// test is over, the test fails. Cleanups that were registered after ForTest run
+// before the check: register ForTest last, or call it after the app is set up.
 //
 // The Expect of Gomega and the matchers of this package work without Ginkgo.
 func ForTest(t testing.TB, process string, opts ...any) *Leaks {

@@ -1,7 +1,7 @@
 // Package fleet chooses the devices of a run. It locks them and the run
 // directory, so no other run on this host uses them at the same time. Leases
-// are locks of the operating system (flock), so the leases of a killed program
-// are released.
+// are file locks (flock), so the operating system releases the leases of a
+// killed program.
 package fleet
 
 import (
@@ -198,10 +198,11 @@ type DirectoryError struct {
 // Unwrap returns the cause.
 func (e DirectoryError) Unwrap() error { return e.error }
 
-// Hold locks the devices and the run directory until Close. The errors of other
-// runs contain the given name. If another run uses one of them, Hold returns an
-// InUseError. If waiting is not nil, Hold instead calls it once with that error
-// and waits for the other run to end.
+// Hold locks the devices and the run directory until Close. Another run that
+// needs one of them meanwhile gets an error that contains the given name. If
+// another run uses one of them, Hold returns an InUseError. If waiting is not
+// nil, Hold instead calls it once with that error and waits for the other run
+// to end.
 func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseError)) error {
 	folder, err := lease.Folder(f.getenv(lease.FolderVariable))
 	if err != nil {

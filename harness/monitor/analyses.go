@@ -60,8 +60,8 @@ func (q *analyses) take(a answer[*response.Case]) {
 	c := a.value
 	x := q.subjects.byKey[c.Process.Key()]
 	if a.err != nil {
-		// This error does not end the run. Only a failure to write the lines of
-		// the run does.
+		// This error does not end the run. The run ends only if the lines of
+		// the run itself cannot be written.
 		q.recordProcessEvent(x, "error", fmt.Sprintf("write analysis of the collected data: %v", a.err))
 	}
 	if c.Unread && q.responses.dumpRequested(c.Trigger) {

@@ -90,8 +90,8 @@ func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, e
 }
 
 // digestOfAPK returns the SHA-256 of the base APK in a folder, or "" if the
-// device cannot compute it. toybox provides sha256sum since Android 8. Before
-// Android 5 the path is the APK itself. The command runs with the lowest
+// device cannot compute it. toybox has provided sha256sum since Android 8.
+// Before Android 5 the path is the APK itself. The command runs with the lowest
 // priority and takes at most one second.
 func digestOfAPK(ctx context.Context, dev Device, path string) string {
 	if path == "" {

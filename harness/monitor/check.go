@@ -38,7 +38,7 @@ type CheckOptions struct {
 	// Patterns select among the watched processes. If Patterns is nil, all
 	// watched processes are checked.
 	Patterns []capture.Pattern
-	// Heap takes a heap dump even if no object counts grew.
+	// Heap requests a heap dump even if no object counts grew.
 	Heap bool
 	// Trend also judges the memory growth within the span, which must last at
 	// least half an hour.
@@ -102,14 +102,14 @@ type objectChanges struct {
 	// suggest that some exist.
 	older  map[life][]record.CheckedLeak
 	hidden map[life]string
-	// there holds the lives that were running at any time during the check.
-	there map[life]bool
+	// running holds the lives that were running at any time during the check.
+	running map[life]bool
 }
 
 func newObjectChanges() objectChanges {
 	return objectChanges{
 		before: map[life]map[string]int64{}, uncounted: map[life]error{},
-		older: map[life][]record.CheckedLeak{}, hidden: map[life]string{}, there: map[life]bool{},
+		older: map[life][]record.CheckedLeak{}, hidden: map[life]string{}, running: map[life]bool{},
 	}
 }
 
@@ -238,7 +238,7 @@ func (c *OpenCheck) findProcesses(ctx context.Context) ([]Row, error) {
 		}
 	})
 	for _, r := range out {
-		c.objects.there[lifeOf(r)] = true
+		c.objects.running[lifeOf(r)] = true
 	}
 	return out, err
 }
@@ -534,7 +534,7 @@ func (w *LiveRun) seenOf(of life) *check.Seen {
 const maxAnalysis = 64 << 20
 
 // traces returns a function that maps the key of a leak to its leak trace. The
-// record contains the first ten leak traces. All others are read from the
+// record contains the first ten leak traces. All other traces are read from the
 // analysis file.
 func (w *LiveRun) traces(d record.Diagnosis) func(key string) []string {
 	byKey := map[string][]string{}
@@ -793,7 +793,7 @@ func (c *OpenCheck) addEnds(from, to float64) {
 // ran reports whether a life of a process was running during the check. The
 // death of an earlier life may be read late.
 func (c *objectChanges) ran(x *subject, pid int) bool {
-	for of := range c.there {
+	for of := range c.running {
 		if of.user == x.User && of.name == x.Key().Name && of.pid == pid {
 			return true
 		}

@@ -64,8 +64,7 @@ type checkedTest struct {
 	check *OpenCheck // nil if opening the check failed
 	mu    sync.Mutex
 	// delayEnded is the time at which the next test began or all tests had
-	// ended. This is the end of the delay after the test. Until then it is
-	// zero.
+	// ended. The delay after the test ends at that time. Until then it is zero.
 	delayEnded time.Time
 }
 
@@ -129,8 +128,8 @@ const suspendTime = 300 * time.Millisecond
 
 // checkTiming adjusts the results of a check if the delay after its test was
 // too short. A leak in a heap dump belongs to the test only if the process was
-// suspended before the delay ended. In that case own is called, because the
-// counts before the dump belong to the test as well.
+// suspended before the delay ended. The function own is called for such a
+// process, because the counts before the dump belong to the test as well.
 func (q *checkQueue) checkTiming(check *OpenCheck, over time.Time, instead string, own func(p *record.CheckedProcess)) {
 	_ = q.session.ask(func() {
 		for _, p := range check.found {

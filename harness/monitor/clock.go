@@ -31,8 +31,8 @@ func (c clock) real(d time.Duration) time.Duration {
 	return time.Duration(math.Ceil(float64(d) / c.scale))
 }
 
-// align returns the first multiple of step after at. It lets processes with the
-// same interval share a round.
+// align returns the first multiple of step that is later than the given time.
+// It lets processes with the same interval share a round.
 func align(at, step time.Duration) time.Duration {
 	return at - at%step + step
 }

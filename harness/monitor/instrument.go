@@ -240,7 +240,7 @@ func (c *testChecks) findProcesses(t *checkedTest) {
 	if _, err := t.check.findProcesses(c.ctx); err != nil {
 		c.recordFailure(err)
 	}
-	if !c.orchestratorRecorded && restarted(c.latest, t.check.objects.there) {
+	if !c.orchestratorRecorded && restarted(c.latest, t.check.objects.running) {
 		c.orchestratorRecorded = true
 		c.note(c.serial, record.Event{Event: "workload", Text: orchestratedText})
 	}
@@ -298,11 +298,11 @@ func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 		return
 	}
 	check := t.check
-	for of := range check.objects.there {
+	for of := range check.objects.running {
 		check.objects.before[of] = c.before(of)
 	}
 	err := check.Collect(c.ctx)
-	c.latest = maps.Clone(check.objects.there)
+	c.latest = maps.Clone(check.objects.running)
 	if err != nil {
 		check.unread = "not checked: " + text.Head(err.Error(), maxReason)
 		return
