@@ -83,8 +83,8 @@ type Writer struct {
 const (
 	// spillAt is the size at which buf is written to the output.
 	spillAt = 64 << 10
-	// segmentHead is the size of a segment before its first record: tag, time
-	// and length.
+	// segmentHead is the size of a segment's header, which contains its tag,
+	// time and length.
 	segmentHeader = 9
 )
 

@@ -21,7 +21,7 @@ import (
 
 // Set is a set of libraries with all their runtime dependencies.
 type Set struct {
-	// Name and Version are used in messages and names of folders.
+	// Name and Version are used in messages and folder names.
 	Name, Version string
 	// wanted lists the Maven coordinates, GROUP:ARTIFACT:VERSION.
 	wanted []string
@@ -63,7 +63,8 @@ var App = Set{
 	},
 }
 
-// project returns the Maven project of a set.
+// project returns a Maven POM that declares the set's libraries as
+// dependencies.
 func (s *Set) project() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -54,7 +54,7 @@ func find(tb testing.TB, program string) string {
 // it stops tests that hang, without delaying other tests.
 const timeout = 2 * time.Minute
 
-// small holds the options of a JVM for one short task: only the first compiler,
+// small holds the options of a JVM for one short task: only the C1 compiler,
 // and one thread for garbage collection. With the last option, a JVM that is
 // killed does not leave files in /tmp.
 var small = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"}

@@ -13,7 +13,7 @@ type Leak struct {
 	// belong to a running thread, whose stack holds another reference to the
 	// object.
 	Owner, Field string
-	// Each is the number of objects of Class that an iteration adds; 0 if an
+	// The number of objects of Class that each iteration adds; 0 if an
 	// iteration replaces the only object.
 	Each int
 }

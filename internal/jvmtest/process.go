@@ -37,7 +37,7 @@ func (j *JDK) Start(tb testing.TB, jar, main string, args ...string) *Process {
 	return j.StartWith(tb, nil, jar, main, args...)
 }
 
-// StartWith does the same as Start, with additional options for the JVM.
+// StartWith is like Start, with additional options for the JVM.
 func (j *JDK) StartWith(tb testing.TB, options []string, jar, main string, args ...string) *Process {
 	tb.Helper()
 	p, err := j.start(tb.Context(), tb.TempDir(), options, jar, main, args)
@@ -54,7 +54,7 @@ func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main
 	error) {
 	ctx, cancel := context.WithCancel(ctx)
 	all := append([]string{"-Xmx64m"}, small...)
-	// The JVM listens for jcmd from its start. Otherwise jcmd would create a
+	// The JVM listens for jcmd from the start. Otherwise jcmd would create a
 	// file and send a signal to the JVM. The signal terminates a JVM that has
 	// not installed its signal handlers yet.
 	all = append(append(all, "-XX:+StartAttachListener"), options...)

@@ -22,13 +22,13 @@ const marketMain = "com.example.market.Market"
 type Refactoring struct {
 	Name string
 	// Added lists the simple names of the screens that leak only after the
-	// change. Renamed maps the old names of other screens to their new names.
+	// change. Renamed maps the old name of each renamed screen to its new name.
 	Added   []string
 	Renamed map[string]string
 	// Joins is a screen that leaks into the same holder as other screens after
 	// the change.
 	Joins string
-	// Changed lists the leaks that differ after the change, without those of
+	// Changed lists the leaks that differ after the change, except those in
 	// Added. Each entry is a status and the simple name of a screen; the
 	// entries are sorted.
 	Changed []string
@@ -37,7 +37,7 @@ type Refactoring struct {
 	// Reached is a screen to which several paths of equal length lead, or "".
 	// After the change, a different one of these paths is found first.
 	Reached string
-	// Few marks the changes that a short test run covers.
+	// Few is set for the changes that a short test run covers.
 	Few bool
 
 	// edits are pairs of a string in the source and its replacement.

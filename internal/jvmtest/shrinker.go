@@ -30,7 +30,7 @@ func (j *JDK) shrinker(tb testing.TB) *shrinker {
 // shrink renames everything in a jar except its main class. It works in a
 // separate directory, and returns the paths of the new jar and of the mapping.
 // Optimization is disabled, because it merges classes and removes fields that
-// are never read, and leaks with them.
+// are never read; this would also remove leaks.
 func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string,
 	err error) {
 	key, err := s.key(dir, jar, main, rules)

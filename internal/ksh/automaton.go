@@ -19,9 +19,9 @@ type automaton struct {
 	ends []bool
 }
 
-// The first states of every automaton are: the pattern can no longer be found;
-// the pattern has been found; the line begins. The rest of the line does not
-// change the first two states.
+// The first states of every automaton mean: the pattern can no longer be found;
+// the pattern has been found; the line begins. In the first two states, the
+// rest of the line makes no difference.
 const (
 	stateLost = iota
 	stateFound
@@ -68,7 +68,7 @@ func newAutomaton(text string) *automaton {
 	}
 	a, p := &automaton{}, program{prog}
 	// A state is a set of instructions. The sets of stateLost and stateFound
-	// are not used.
+	// are empty.
 	sets := [][]uint32{
 		stateLost: {}, stateFound: {}, stateFirst: p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText),
 	}

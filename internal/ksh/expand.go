@@ -40,7 +40,8 @@ func (s *shell) expand(f func(e *expansion, cfg *expand.Config) error) (err erro
 	return cmp.Or(e.err, err)
 }
 
-// spend uses n bytes of the limit and reports whether that many were left.
+// spend uses n bytes of the limit; it returns false if the limit is exceeded,
+// after an earlier error, or if the context is done.
 func (e *expansion) spend(n int) bool {
 	e.left -= n
 	if e.err == nil && e.left < 0 {
@@ -96,7 +97,8 @@ func (e *expansion) Set(name string, v expand.Variable) error {
 	return e.set(name, plain(v.Str))
 }
 
-// Each would be needed only for ${!prefix*}, which this shell does not support.
+// Each is a stub: the variable names would be needed only for ${!prefix*},
+// which this shell does not support.
 func (e *expansion) Each(func(string, expand.Variable) bool) {}
 
 // substitute runs the commands of $(...).

@@ -28,7 +28,8 @@ import (
 // System is the machine on which a shell runs. Paths are absolute and clean,
 // except the argument of Clean. Its methods may be called concurrently.
 type System interface {
-	// Clean returns the absolute path of name as seen from dir, without links.
+	// Clean returns name as an absolute path, relative to dir unless it is
+	// absolute already, with symbolic links resolved.
 	Clean(dir, name string) string
 	Stat(path string, c Cred) (FileInfo, error)
 	// ReadDir lists a directory, sorted by name.
@@ -37,10 +38,12 @@ type System interface {
 	// Create opens a file for writing, and truncates it unless add is set.
 	Create(path string, c Cred, add bool) (io.Writer, error)
 	Mkdir(path string, c Cred) error
-	// Remove removes a file or, with all, also a directory and its contents.
+	// Remove removes a file; if all is set, it also removes a directory and its
+	// contents.
 	Remove(path string, c Cred, all bool) error
 
-	// Program returns the program with the given path, or name in PATH.
+	// Program returns the program with the given path, or the program with that
+	// name in PATH.
 	Program(name string) (Program, bool)
 	// Start adds a process to the group of its leader. When the process is
 	// killed, its context is canceled with a Signal as the cause.
@@ -51,11 +54,12 @@ type System interface {
 	UserName(uid int) string
 
 	Now() time.Time
-	// Sleep waits until the time has passed on the machine or ctx is done.
+	// Sleep waits until the machine's clock has advanced by d or ctx is done.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// Cred identifies who accesses a file. PID is the process of /proc/self, or 0.
+// Cred identifies who accesses a file. PID identifies the process that
+// /proc/self refers to; it is 0 if there is none.
 type Cred struct{ UID, PID int }
 
 // Process is an entry of the process table.
@@ -172,7 +176,8 @@ const (
 	SIGTERM = 15
 )
 
-// Signal is the cause with which a signal cancels the context of a process.
+// Signal is the cancellation cause of a process's context after a signal has
+// ended the process.
 type Signal int
 
 func (s Signal) Error() string { return fmt.Sprintf("ended by signal %d", int(s)) }
@@ -215,7 +220,8 @@ type Options struct {
 	// Command is the command line. If it is empty, Run reads lines from Stdin
 	// and writes Prompt to Stderr before each.
 	Command, Prompt string
-	// Variables are set at the start, in addition to HOME, IFS and PWD.
+	// Variables are set before the command line runs, in addition to HOME, IFS
+	// and PWD.
 	Variables map[string]string
 	Stdin     io.Reader
 	// Stdout and Stderr may be the same writer; they are never written

@@ -247,7 +247,7 @@ func stat(c *Call) int {
 	})
 }
 
-// maxSleep bounds a sleep: ten years.
+// maxSleep is the maximum duration of a sleep: ten years.
 const maxSleep = 10 * 365 * 24 * time.Hour
 
 func sleep(c *Call) int {

@@ -15,7 +15,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Limits of one call of Run.
+// Limits on one call of Run.
 const (
 	maxDepth     = 60        // nested subshells, eval and programs that run others
 	maxJobs      = 64        // concurrent parts of pipelines and background jobs
@@ -53,9 +53,9 @@ type shell struct {
 	job     int // pid of the last background job
 	depth   int
 	running sync.WaitGroup
-	// loops counts the loops around the current command; breaks and skips are
-	// the numbers of loops that a break or a continue command still has to
-	// leave.
+	// loops is the number of loops around the current command; breaks and skips
+	// are the numbers of loops that a break or continue command has not left
+	// yet.
 	loops, breaks, skips int
 	exiting              bool
 	// keepFDs means that exec has changed the redirections of the shell itself.

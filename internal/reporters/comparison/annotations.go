@@ -19,8 +19,8 @@ type LineNote struct {
 // maxAnnotations is the maximum number of annotations of a check run.
 const maxAnnotations = 500
 
-// Annotations returns a note for each leak that is worse and whose suspect is
-// declared in a known file. Failures come first.
+// Annotations returns a note for each leak that is worse than in the base and
+// whose suspect is declared in a known file. Failures come first.
 func Annotations(c *Comparison) []LineNote {
 	c = c.published()
 	var fails, others []LineNote

@@ -150,7 +150,7 @@ func (b *bounder) list(v reflect.Value, name string) error {
 	return nil
 }
 
-// maxReasons is the maximum number of different reasons of deaths.
+// maxReasons is the maximum number of different reasons for deaths.
 const maxReasons = 50
 
 // counts applies the bounds to a map of counts. If two reasons become equal

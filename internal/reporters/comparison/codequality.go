@@ -45,8 +45,8 @@ func WriteCodeQuality(w io.Writer, c *Comparison, file string) error {
 	seen := map[string]bool{}
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
-		// A leak that occurs on two devices is reported as one entry, because
-		// GitLab needs unique fingerprints.
+		// A leak that occurs on several devices is reported as one entry,
+		// because GitLab needs unique fingerprints.
 		id := r.fingerprint()
 		if !r.Fails || seen[id] || len(issues) == maxCodeQuality {
 			continue
