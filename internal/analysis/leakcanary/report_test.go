@@ -88,7 +88,7 @@ Heap dump timestamp: 1600000000000
 Heap dump duration: Unknown
 ====================================`, "@", "\u200b")
 
-// checkByHand checks the result of reading the report written by hand.
+// checkByHand checks the values that were read from the report written by hand.
 func checkByHand(t *testing.T, name string, report Report) {
 	t.Helper()
 	if report.Analyses != 1 || len(report.Leaks) != 2 || len(report.Failures)+len(report.Undecided)+
@@ -183,7 +183,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A report without leaks is a result. A failure, a truncated report or a
+// A report without leaks counts as a result. A failure, a truncated report or a
 // missing report does not count as a result.
 func TestReadWithoutLeaks(t *testing.T) {
 	clean := (&modelReport{made: 1}).text()
@@ -347,8 +347,8 @@ func checkLeaks(t *testing.T, name string, report Report, want map[string]Signed
 	}
 }
 
-// sorted returns want in the order of got, if both have the same elements: in a
-// logcat, reports are in the order in which they end.
+// sorted returns want in the order of got if both have the same elements,
+// because the reports in a logcat are in the order in which they end.
 func sorted(got, want []string) []string {
 	a, b := slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
 	if slices.Equal(a, b) {
@@ -447,8 +447,8 @@ func checkReport(t *testing.T, r Report, size int) {
 	}
 }
 
-// A report whose beginning is missing or has a prefix is not hidden by a report
-// without leaks: the result is undecided.
+// If a report lacks its beginning or each of its lines has a prefix, a second
+// report without leaks does not hide it: the result is undecided.
 func TestReadStray(t *testing.T) {
 	each := func(prefix, s string) string { return prefix + strings.ReplaceAll(s, "\n", "\n"+prefix) + "\n" }
 	const header = "11-02 10:00:00.000  1234  1256 D LeakCanary: "

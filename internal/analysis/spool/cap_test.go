@@ -79,8 +79,8 @@ func TestBombs(t *testing.T) {
 	if err := z.Flush(); err != nil { // writes whole blocks, but not the last one
 		t.Fatal(err)
 	}
-	// 128 KiB from a block of four bytes (RFC 8878, 3.1.1.2), with a window of
-	// 128 KiB.
+	// This block of four bytes stands for 128 KiB (RFC 8878, 3.1.1.2), and
+	// needs a window of 128 KiB.
 	block := []byte{0x02, 0x00, 0x10, 0x00}
 	for name, bomb := range map[string]*repeated{
 		"one gzip member": {

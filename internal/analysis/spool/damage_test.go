@@ -19,9 +19,9 @@ import (
 // of two decoders may differ by that much.
 const symbol = 258
 
-// small returns several packed inputs. For each input it returns the content,
-// the offsets at which the input may end, and how much of the content is in the
-// last block, which zstd returns completely or not at all.
+// small returns several small packed inputs. For each input it returns the
+// content, the offsets at which the input may end, and how much of the content
+// is in the last block, which zstd returns completely or not at all.
 func small(t testing.TB) []struct {
 	name    string
 	format  Format

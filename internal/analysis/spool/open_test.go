@@ -402,7 +402,7 @@ func TestCancel(t *testing.T) {
 		w.Close()
 		checkNoGoroutine(t)
 	}
-	// The same applies to a file that can be read immediately.
+	// A canceled Open also fails for a file that can be read immediately.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	for range 20 {
@@ -414,7 +414,7 @@ func TestCancel(t *testing.T) {
 	checkNoGoroutine(t)
 }
 
-// TestRemoved checks that everything is removed exactly once.
+// TestRemoved checks that each temporary file is removed exactly once.
 func TestRemoved(t *testing.T) {
 	packed := gzipped(t, dumpLike(4*pieceSize))
 	for name, o := range map[string]Options{
