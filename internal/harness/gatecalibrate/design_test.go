@@ -24,7 +24,8 @@ func sizeOf(c cell) size {
 	return jvmSize
 }
 
-// cells returns all ways to run all programs.
+// cells returns every combination of a program, a workload, and an app that is
+// idle or in use at its dumps.
 func cells() (out []cell) {
 	for _, program := range []string{shop, reader, chat, phone} {
 		for _, monkey := range []bool{false, true} {
@@ -80,8 +81,8 @@ func (p *plan) runs(c cell, by change, long bool, n int) (out []*trial) {
 	return out
 }
 
-// pair compares a run with the given number of other runs, beginning at an
-// index.
+// pair compares a run with up to n of the other runs, beginning at the given
+// index and skipping the run itself.
 func (p *plan) pair(head *trial, others []*trial, from, n int) {
 	made := &pair{head: head}
 	for i := range others {

@@ -59,7 +59,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// missed returns each bar that is missed. A figure equal to the bar meets it.
+// TestBars checks that each bar that is missed is reported. A figure equal to
+// the bar meets it.
 func TestBars(t *testing.T) {
 	pairs := func(failed, reported int) (out []*pair) {
 		for i := range 300 {
@@ -103,8 +104,8 @@ func TestUpper(t *testing.T) {
 	}
 }
 
-// The rejected rule compares with the median and allows the largest of its
-// three limits.
+// The rejected rule compares a leak with the median of the base runs, and
+// allows the largest of its three limits.
 func TestRejects(t *testing.T) {
 	const kB = 1 << 10
 	run := func(bytes ...int64) gate.Observation {

@@ -106,8 +106,8 @@ func unchanged(pairs []*pair) string {
 		all.pairs, all.failed, 100*upper(all.failed, all.pairs))
 }
 
-// byBase returns the table of the same pairs by their number of base runs and
-// the length of the head.
+// byBase returns the table of the pairs of one build by their number of base
+// runs and the length of the head.
 func byBase(pairs []*pair) string {
 	rows := [][]string{{"base runs", "head", "pairs", "failed", "failed under the rejected rule"}}
 	for _, n := range baseSizes {

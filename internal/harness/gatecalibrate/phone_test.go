@@ -82,8 +82,7 @@ func phoneOf(r *trial) *androidsim.Phone {
 	})
 }
 
-// driving is the workload of a run: loops of a script, or the same number of
-// random events.
+// driving is the workload of a run: either loops of a script or random events.
 type driving struct {
 	*trial
 	phone *androidsim.Phone

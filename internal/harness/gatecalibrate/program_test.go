@@ -37,7 +37,7 @@ var javaPrograms = map[string]javaProgram{
 	chat:   {"Action(3, Chat::room)", 3, "ROOM_BYTES = 15_000", 15_000, "RoomScreen"},
 }
 
-// The new leak, in each program.
+// This is the new leak, as it is added to each program.
 const (
 	wishAction = "new Player.Action(1, () -> new WishScreen().open()),"
 	wishClass  = `static final class Wishes { static final Map<Object, Object> recent = new HashMap<>(); }

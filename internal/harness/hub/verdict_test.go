@@ -23,8 +23,8 @@ func judged(run record.Run, strict bool, accepted ...monitor.Exception) SuiteVer
 	return v
 }
 
-// leaking returns a run in which the memory of com.shop leaks, with a diagnosis
-// for each list of leaks.
+// leaking returns a run in which com.shop leaks memory, with a diagnosis for
+// each list of leaks.
 func leaking(leaks ...[]record.DumpLeak) record.Run {
 	run := record.Run{
 		Processes: []record.Process{
@@ -48,8 +48,8 @@ func dumpLeak(class string) record.DumpLeak {
 	}
 }
 
-// If the memory of a process leaks over the suite, the suite fails, unless the
-// cause is known.
+// If a process leaks memory in the course of the suite, the suite fails, unless
+// the cause is known.
 func TestSuiteMemory(t *testing.T) {
 	until := func(days int) monitor.Exception {
 		return monitor.Exception{Class: "Known", Reason: "SHOP-1", Owner: "anna", Until: time.Now().AddDate(0, 0, days)}
@@ -153,8 +153,9 @@ func TestSuiteChecks(t *testing.T) {
 	}
 }
 
-// A leak that is found before a body fails the suite, unless it may be older
-// than the suite. Deaths within a failing spec are reported as well.
+// If a leak is found before the body of a spec runs, the suite fails, unless
+// the leak may be older than the suite. Deaths within a failing spec are
+// reported as well.
 func TestLeaksOlderThanCheck(t *testing.T) {
 	with := func(device string, pid int, older bool) record.Check {
 		p := record.CheckedProcess{Process: "com.shop", PID: pid, Verdict: record.VerdictPass}

@@ -73,7 +73,7 @@ func contend(folder, oracle, times string) int {
 }
 
 // holdInTurn acquires one key n times while all other processes compete for it.
-// The oracle is a file that only one process can create.
+// The oracle is a file that only one process at a time can create.
 func holdInTurn(folder, oracle string, n int) error {
 	for n > 0 {
 		l, err := Take(context.Background(), Request{Folder: folder, Keys: devices("S1"), Holder: NewHolder("run", "")})
