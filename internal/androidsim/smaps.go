@@ -97,8 +97,8 @@ func names(r androidtext.Row, v view, api int) []string {
 const (
 	// maxArea is the maximum size of one area of a growing heap, in kB.
 	maxArea = 64 << 10
-	// maxAreas bounds the number of areas of one row; the last area holds the
-	// rest.
+	// maxAreas is the maximum number of areas of one row; the areas of a very
+	// large row are larger than maxArea instead.
 	maxAreas = 256
 	// areaGap is the distance between two areas, in bytes.
 	areaGap = 0x10000

@@ -21,12 +21,14 @@ type Root struct {
 
 // Roots returns the GC roots at which paths begin, in Shark's order: threads
 // first, then by kind, then by the name of the class
-// (MatchingGcRootProvider.kt). It skips the virtual machine's own roots:
-// interned strings, unknown and finalizing roots. Local variables belong to
-// their threads. The caller must not change the result.
+// (MatchingGcRootProvider.kt). Unless Rules.AllRoots is set, it skips the
+// virtual machine's own roots: interned strings, unknown and finalizing roots.
+// Local variables belong to their threads. The caller must not change the
+// result.
 func (r *Reader) Roots() []Root { return r.roots }
 
-// findRoots sorts the roots, and assigns local variables to threads.
+// findRoots collects and sorts the roots, and assigns local variables to
+// threads.
 func (r *Reader) findRoots() {
 	for i := range r.rules.Matchers {
 		if m := &r.rules.Matchers[i]; m.Kind == NativeGlobal {
