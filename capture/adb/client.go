@@ -172,11 +172,13 @@ func (c *Client) dialReal(ctx context.Context) (net.Conn, error) {
 		nc, err := d.DialContext(ctx, c.at.network, c.at.addr)
 		// On a Unix socket the kernel refuses connections while the queue is
 		// full (unix(7)), and the queue of the adb server has four slots (AOSP
-		// libcutils, LISTEN_BACKLOG).
-		if !errors.Is(err, syscall.EAGAIN) || time.Now().After(deadline) {
+		// libcutils, LISTEN_BACKLOG). A server that exits resets connections
+		// that it has not accepted, some of them before the dial returns.
+		full, reset := errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ECONNRESET)
+		if !full && !reset || time.Now().After(deadline) {
 			return nc, err
 		}
-		if err := sleep(ctx, fullEvery); err != nil {
+		if err := sleep(ctx, redialEvery); err != nil {
 			return nil, err
 		}
 	}
@@ -189,8 +191,8 @@ func (c *Client) dialCustom(ctx context.Context) (net.Conn, error) {
 	return c.opt.Dial(ctx)
 }
 
-// fullEvery is the retry interval for a full queue.
-const fullEvery = 2 * time.Millisecond
+// redialEvery is the retry interval for a full queue or a reset.
+const redialEvery = 2 * time.Millisecond
 
 func (c *Client) dialOnce(ctx context.Context) (net.Conn, error) {
 	nc, err := c.dialTo(ctx)

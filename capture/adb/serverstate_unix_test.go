@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -322,6 +323,35 @@ func TestOtherVersions(t *testing.T) {
 	}
 	if got := started(); len(got) != 1 || got[0] != "" {
 		t.Errorf("adb was started as %q", got)
+	}
+}
+
+// TestDialDuringExit checks that a dial does not fail because the server exits
+// at that moment: the dial either succeeds or finds that nothing listens.
+func TestDialDuringExit(t *testing.T) {
+	for range 50 {
+		l, err := net.Listen("tcp", freeAddr(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := NewClient(Options{Addr: l.Addr().String(), NoStart: true, Getenv: env()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				nc, err := c.dialReal(soon(t))
+				if err == nil {
+					_ = nc.Close()
+				} else if !isRefused(err) {
+					t.Errorf("got %v, want a refused connection", err)
+				}
+			})
+		}
+		runtime.Gosched()
+		_ = l.Close()
+		wg.Wait()
 	}
 }
 
