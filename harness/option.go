@@ -42,8 +42,8 @@ func Devices(serials ...string) Option {
 }
 
 // Artifacts sets the directory in which run directories are created. The
-// default is the directory of Ginkgo's reports if it is set, otherwise
-// leakgate-runs in the directory of the package.
+// default is leakgate-runs, in the directory of Ginkgo's reports if Ginkgo
+// writes any, and otherwise in the directory of the package.
 func Artifacts(dir string) Option { return option(func(s *settings) { s.Artifacts = dir }) }
 
 // Accepted sets the path of the reviewed file of leaks that are accepted until

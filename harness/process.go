@@ -56,9 +56,9 @@ func (s ProcessState) GomegaString() string {
 
 // Process returns a function that returns the state of a process, for Gomega's
 // Eventually, Consistently and the matchers of this package. The function
-// returns an error if there is no current reading, because the process is not
-// running, the device does not respond, or the latest reading is older than
-// three intervals.
+// returns an error if several processes match, or if there is no current
+// reading because the process is not running, the device does not respond, or
+// the latest reading is older than three intervals.
 func (l *Leaks) Process(name string) func(context.Context) (ProcessState, error) {
 	return func(ctx context.Context) (ProcessState, error) {
 		h, err := l.watcher()
@@ -162,7 +162,7 @@ func (l *Leaks) Dump(ctx context.Context, process string) (*Dump, error) {
 	return out, err
 }
 
-// noHeap returns the reason why a diagnosis has no heap dump.
+// noHeap returns an error that states why a diagnosis has no heap dump.
 func noHeap(d record.Diagnosis) error {
 	for _, step := range d.Steps {
 		if step.Step == "heap" && len(step.Reasons) > 0 {

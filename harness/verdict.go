@@ -161,7 +161,7 @@ func (l *Leaks) failure(e SpecEntry) string {
 // reports.
 const keyShown = 8
 
-// screen truncates a string to one screen.
+// screen truncates a string to shownScreen lines.
 func screen(s string) string {
 	lines := strings.Split(s, "\n")
 	if len(lines) <= shownScreen {

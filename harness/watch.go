@@ -194,8 +194,8 @@ func (l *Leaks) name(parallelHost string) string {
 	return fmt.Sprintf("%s %d", parallelHost, l.number)
 }
 
-// reportFolder returns the directory of Ginkgo's reports, which --output-dir
-// sets.
+// reportFolder returns the path of leakgate-runs in the directory of Ginkgo's
+// reports, or "" if Ginkgo writes none.
 func reportFolder() string {
 	_, reporter := ginkgo.GinkgoConfiguration()
 	for _, file := range []string{reporter.JSONReport, reporter.JUnitReport, reporter.TeamcityReport} {
@@ -271,8 +271,9 @@ func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	l.reportSuite(v, owner.Dir(), err)
 }
 
-// mustRun reports whether a suite that checks nothing must fail. This is the
-// case in CI, where nobody would read a message about the missing checks.
+// mustRun reports whether a suite that checks nothing must fail, which never
+// happens with Observe. It must fail with Strict, and in CI, where nobody would
+// read a message about the missing checks.
 func (l *Leaks) mustRun() bool {
 	ci, _ := l.settings.Getenv("CI")
 	return !l.settings.Observe && (l.settings.Strict || ci != "" && ci != "false")

@@ -21,8 +21,8 @@ import (
 // entire run. When the command ends, the remaining processes of its process
 // group are killed. On Linux, the record names the processes that have left the
 // group. The environment of the command contains the run directory as
-// LEAKGATE_RUN and the devices as LEAKGATE_DEVICES (comma separated). If there
-// is only one device, ANDROID_SERIAL is set as well.
+// LEAKGATE_RUN and the serials of the devices as LEAKGATE_DEVICES (comma
+// separated). If there is only one device, ANDROID_SERIAL is set as well.
 type HostCommand struct {
 	Args []string
 	// Windows finds tests in the output of the command; each test is checked on

@@ -24,7 +24,7 @@ type probing struct {
 // busy reports whether a request is in flight.
 func (q *probing) busy() bool { return q.call.inFlight }
 
-// reprobe probes a process again.
+// reprobe makes the next scan probe a process again.
 func (q *probing) reprobe(p capture.Process) { q.forget = append(q.forget, p) }
 
 // dropQueue removes the processes that have not been probed yet.
@@ -41,8 +41,8 @@ func (q *probing) awaitAnswer() {
 	}
 }
 
-// userChanged probes every process again, because the shell now runs as another
-// user.
+// userChanged makes the next scan probe every process again, because the shell
+// now runs as another user.
 func (q *probing) userChanged() {
 	q.levels, q.renewed = capture.NewLevels(q.dev, q.dev.Facts), true
 }

@@ -164,9 +164,9 @@ func (w *LiveRun) Settle(ctx context.Context, device, process string) (settled b
 }
 
 // RunWorkload runs another workload on one device, or on all devices if device
-// is "". It returns when the workload ends or ctx is done. The output is
-// written to a separate log in the run directory. RunWorkload returns an error
-// if the workload failed or could not start.
+// is "". It returns when the workload or the run ends, or when ctx is done. The
+// output is written to a separate log in the run directory. RunWorkload returns
+// an error if the workload failed or could not start.
 func (w *LiveRun) RunWorkload(ctx context.Context, device string, load Workload) (record.Workload, error) {
 	env, err := w.run.workloads.newEnv()
 	if err != nil {

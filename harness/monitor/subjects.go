@@ -152,8 +152,8 @@ func (w *subjects) anyPresent() bool {
 	return slices.ContainsFunc(w.order, func(x *subject) bool { return x.present })
 }
 
-// interval returns the shortest sampling interval that any detector demands at
-// present, in device time.
+// interval returns the shortest sampling interval that any detector currently
+// demands, but at most scanInterval, in device time.
 func (w *subjects) interval() time.Duration {
 	shortest := scanInterval
 	for _, x := range w.order {
@@ -183,8 +183,8 @@ func goneText(pid int, err error) string {
 
 // deadline returns the real time that one round may take. On an old phone,
 // reading smaps takes seconds per process, while all other readings take
-// milliseconds. The deadline stays below the sampling interval, so an outage is
-// detected within one interval.
+// milliseconds. Otherwise the deadline is the sampling interval, but at least 3
+// s and at most 10 s, so an outage is detected early.
 func (w *subjects) deadline(targets []capture.Target) time.Duration {
 	d := min(max(w.clock.real(w.interval()), 3*time.Second), 10*time.Second)
 	for _, t := range targets {

@@ -231,7 +231,8 @@ func (l *Line) pass(p []byte) (out []byte, cut bool) {
 	return out, cut
 }
 
-// garble replaces the bytes that are due in a copy of p.
+// garble returns p or, if bytes are due to be replaced, a copy of p with these
+// bytes replaced.
 func (f *lineFault) garble(p []byte) []byte {
 	if f.left >= int64(len(p)) {
 		f.left -= int64(len(p))

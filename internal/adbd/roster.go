@@ -231,8 +231,8 @@ func describe(b *strings.Builder, key, value string) {
 	}
 }
 
-// alphanumeric replaces everything except ASCII letters and digits, byte by
-// byte.
+// alphanumeric replaces every byte except ASCII letters and digits with an
+// underscore.
 func alphanumeric(s string) string {
 	b := []byte(s)
 	for i, c := range b {

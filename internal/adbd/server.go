@@ -358,8 +358,8 @@ type socketStream struct {
 	net.Conn
 }
 
-// Close ends the output and waits, for at most linger, until the client closes
-// its side.
+// Close ends the output. The connection can then be read for at most linger,
+// until the client closes its side.
 func (s *socketStream) Close() error {
 	half, ok := s.Conn.(interface{ CloseWrite() error })
 	if !ok {

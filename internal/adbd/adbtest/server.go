@@ -95,8 +95,8 @@ func At(t testing.TB, addr string) *Server {
 	return &Server{Addr: addr, program: Program(t), env: environment(t.TempDir()), log: new(logBuffer)}
 }
 
-// environment returns the caller's environment without variables that redirect
-// adb.
+// environment returns the caller's environment without the variables that
+// redirect adb, and with the given home directory.
 func environment(home string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -231,7 +231,7 @@ func Client(ctx context.Context, program string, env []string, addr string, args
 	return cmd
 }
 
-// Environment returns the variables that keep an adb client from using the
+// Environment returns an environment that keeps an adb client from using the
 // caller's home directory and the default server.
 func Environment(t testing.TB) []string {
 	t.Helper()

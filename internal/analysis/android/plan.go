@@ -51,8 +51,8 @@ type plan struct {
 	threads  *threadsTopic
 }
 
-// deepest is the last level that a plan reads. Topics need at most four levels;
-// a malformed dump could cause requests for more.
+// deepest is the maximum number of levels that a plan reads. Topics need at
+// most four levels; a malformed dump could cause requests for more.
 const deepest = 8
 
 func newPlan(g *heap.Graph, o Options) *plan {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxThreads is the maximum number of threads compared. It is more than a
-	// kernel can have (PID_MAX_LIMIT is 4,194,304 on 64-bit kernels; Android's
-	// pid_max is 32,768 or 65,536).
+	// maxThreads is the maximum number of threads compared. It exceeds
+	// Android's pid_max (32,768 or 65,536), although 64-bit kernels allow up to
+	// 4,194,304 (PID_MAX_LIMIT).
 	maxThreads = 100_000
 	// maxParts is the maximum number of parts of a group.
 	maxParts = 5
@@ -147,10 +147,10 @@ func Patterns(threads []Thread) (patterns []string, sizes []int) {
 	return patterns, sizes
 }
 
-// Rename replaces the pattern of each group with the one that shown returns for
-// it; threads is the larger of the two numbers of threads in the group. It
-// removes the parts of a group whose pattern changes, and each part whose own
-// pattern would change.
+// Rename replaces the pattern and the example of each group with the pattern
+// that shown returns; threads is the larger of the two numbers of threads in
+// the group. It removes the parts of a group whose pattern changes, and each
+// part whose own pattern would change.
 func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
 	for i := range g.Groups {
 		x := &g.Groups[i]

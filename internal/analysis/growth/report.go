@@ -23,7 +23,8 @@ type Place struct {
 	// last: the larger of two bounds. The first is the growth of the memory
 	// that the place retains, which excludes memory that something else also
 	// holds; the second is the growth of the memory that its children retain,
-	// which excludes memory that only several of them hold together.
+	// which excludes memory that only several of them hold together. If Larger
+	// is true, it is the growth of the objects themselves.
 	GrowthBytes int64 `json:"growth_bytes"`
 	// RetainedBytes is, for each dump, the number of bytes that the objects of
 	// the place retain together, Java and native; 0 for GC roots as a whole.

@@ -263,7 +263,7 @@ type layouts struct {
 	names  *hprof.Strings
 	idSize int
 	links  classLinks
-	// places counts the reference offsets of all classes.
+	// places counts the fields of all classes, including inherited ones.
 	places int
 }
 
@@ -271,9 +271,9 @@ const (
 	// longestChain bounds the number of superclasses of a class: without it, a
 	// cycle in a damaged dump would cause an endless loop.
 	longestChain = 1 << 10
-	// mostPlaces bounds the number of references that all classes declare.
-	// Inherited references count for each subclass; a large app has a few
-	// hundred thousand references.
+	// mostPlaces bounds the number of fields of all classes. Inherited fields
+	// count for each subclass; in a large app, a few hundred thousand of these
+	// fields are references.
 	mostPlaces = 1 << 24
 )
 
