@@ -259,8 +259,9 @@ func checkBounded(t *testing.T, command string, limit time.Duration) {
 	defer hold.Close()
 	began := time.Now()
 	exit := m.run(ctx, command, stdin, io.Discard, io.Discard)
-	// The limit is generous, because the host may be busy.
-	if took := time.Since(began); took > limit+5*time.Second {
+	// The tolerance is for a busy host; without the limit, some commands would
+	// run for hours.
+	if took := time.Since(began); took > limit+time.Minute {
 		t.Errorf("%.200q took %v", command, took)
 	}
 	if exit < 0 || exit > 255 {
