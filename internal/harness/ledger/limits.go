@@ -13,7 +13,7 @@ type limits struct {
 	watch    limit.Watch
 	warnings []record.LimitWarning
 	dropped  int // number of warnings beyond maxLimits
-	// reasons are the reasons why limits could not be read.
+	// reasons explains why limits could not be read.
 	reasons []string
 	// javaLimit is the limit of the Java heap in bytes; 0 if it is unknown.
 	// javaGarbage is the largest amount of memory in the heap that a collection
@@ -26,8 +26,8 @@ type limits struct {
 	anonymousAssumed bool
 }
 
-// maxLimits is the maximum number of warnings about one process; each time a
-// limit is close, there are one or two warnings.
+// maxLimits is the maximum number of warnings about one process; each approach
+// to a limit causes one or two of them.
 const maxLimits = 100
 
 func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(time.Duration) float64) {

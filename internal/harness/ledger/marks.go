@@ -233,8 +233,8 @@ func FewestDumps(settled bool) int {
 }
 
 // Proves reports whether the numbers of leaked objects, counted at marks, prove
-// a leak: the number must be larger at every mark. If the app was in use, the
-// number must also rise evenly.
+// a leak: the number must be larger at each mark than at the mark before. If
+// the app was in use, the number must also rise evenly.
 func Proves(counts []int64, settled bool) bool {
 	if len(counts) < FewestDumps(settled) {
 		return false
@@ -249,8 +249,9 @@ func Proves(counts []int64, settled bool) bool {
 
 // rises reports whether the number of leaked objects grows overall: the pairs
 // of marks with a larger number at the later mark outnumber those with a
-// smaller number by at least three fifths of all pairs (Kendall's tau). This
-// excludes an object that is created only once, and random numbers.
+// smaller number by at least three fifths of all pairs (Kendall's tau). An
+// object that is created only once, or a number that fluctuates at random, does
+// not meet this condition.
 func rises(counts []int64) bool {
 	pairs, sum := 0, 0
 	for i := range counts {

@@ -63,8 +63,8 @@ type Part struct {
 	// missing lists heap dumps that were not taken because no process was
 	// running at the mark.
 	missing []record.MissingEvidence
-	// missingLines means that lines are missing before the next one. damaged
-	// means that some lines were missing earlier.
+	// missingLines means that lines are missing directly before the next line
+	// that is read. damaged means that some lines were missing earlier.
 	missingLines, damaged bool
 }
 
@@ -227,7 +227,7 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 }
 
 // reboot records the device's new clock, read at the given time of the run.
-// Nothing before the reboot is compared with anything after it.
+// Values from before the reboot are not compared with later ones.
 func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	p.missingLines = false
 	p.begun, p.up = up-clockOf(t), up

@@ -11,11 +11,10 @@ import (
 // reading may lack the line for other reasons.
 const fewestReadings = 3
 
-// swapless determines whether the readings of a process do not include swapped
-// memory.
+// swapless determines whether the readings of a process exclude swapped memory.
 type swapless struct {
-	// readings is the number of readings without SwapPss; with reports whether
-	// any reading contained it.
+	// readings is the number of readings without SwapPss; with is true once a
+	// reading has contained it.
 	readings int
 	with     bool
 	// lacking means that the total printed by dumpsys does not include swapped
@@ -44,7 +43,7 @@ func (a *Account) addSwap(s record.Sample) {
 func positive(kb *int64) bool { return kb != nil && *kb > 0 }
 
 // quantity returns what the samples of the process measure. If the device has
-// never swapped, the samples lack no memory.
+// never swapped, the samples measure the whole memory.
 func (a *Account) quantity() detector.Quantity {
 	switch {
 	case a.source == capture.Status:

@@ -15,8 +15,8 @@ import (
 
 // Rebuild returns the record of a run from the lines in its directory, which
 // are judged again by the rules of the run. A killed run is reported as killed,
-// with everything that it measured. Damaged lines are skipped, and no trend
-// spans them; warnings list these lines. Rebuild returns an error if the
+// with everything that it measured. Damaged lines are skipped and listed in
+// warnings; all trends restart after them. Rebuild returns an error if the
 // directory contains no run, or a run without a readable line.
 func Rebuild(dir string) (record.Run, []error, error) {
 	path := filepath.Join(dir, record.SamplesName)
@@ -57,10 +57,10 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	return l.Run(), warnings, nil
 }
 
-// Read reads a samples.ndjson file. It calls begin with the file's header and
-// adds all lines to the ledger that begin returns. Unusable lines are skipped,
-// and no trend spans them; warnings list these lines. Read returns an error if
-// the file has no usable line.
+// Read reads a samples.ndjson file. It passes the file's header to begin, and
+// adds all lines to the ledger that this function returns. Unusable lines are
+// skipped and listed in warnings; all trends restart after them. Read returns
+// an error if the file has no usable line.
 func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []error, error) {
 	var l *Ledger
 	truncated, err := record.ReadSamples(in, record.Lines{
