@@ -226,7 +226,8 @@ func (p *Phone) boot(up time.Duration) {
 	}
 }
 
-// zygotePID is the parent of every app in the first boot.
+// zygotePID is the pid of zygote, the parent of every Java process of an app,
+// in the first boot.
 const zygotePID = 780
 
 // systemProcesses returns the processes that every phone runs.

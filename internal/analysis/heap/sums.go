@@ -167,7 +167,8 @@ func (l *loader) sortRows() {
 	})
 }
 
-// retain adds a leaf that has no vertex.
+// retain adds the size of an object without a vertex to the retained size of
+// its class.
 func (l *loader) retain(row *Row, size Size, object uint32) {
 	row.Retained.add(size)
 	if row.RetainedIn != nil {
@@ -266,7 +267,7 @@ func (g *Graph) ID(o Object) hprof.ID { return g.ids.id(uint32(o)) }
 func (g *Graph) Class(o Object) string { return g.registry.list[g.slots.at(uint32(o))].name }
 
 // IsClass reports whether an object is a class object; ClassName returns the
-// name of its class.
+// name of the class that it represents.
 func (g *Graph) IsClass(o Object) bool { return g.slots.at(uint32(o)) == classSlot }
 
 // ClassName returns the name of the class that a class object represents.

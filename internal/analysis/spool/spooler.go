@@ -82,7 +82,8 @@ type unpacking struct {
 	declared uint64
 	// at is the number of input bytes consumed.
 	at int64
-	// err is the reason why the content ended before the stream did.
+	// err is the reason why the content could not be unpacked to its end; nil
+	// if it could.
 	err error
 }
 
@@ -291,8 +292,8 @@ func (w *writing) full(err error) error {
 		w.in.name, w.o.Dir, err, text.Bytes(w.size), free, w.need())
 }
 
-// need estimates the size of the temporary file from the part of the input read
-// so far.
+// need returns a text with the estimated size of the temporary file, or "" if
+// too little of the input has been read for an estimate.
 func (w *writing) need() string {
 	read := w.u.src.read.Load()
 	if read < certain || read >= w.in.size {
