@@ -24,7 +24,7 @@ const (
 	maxPayload = 1 << 20
 	minPayload = 4 << 10
 
-	// Since version skipChecksum, both sides omit the checksum.
+	// From version skipChecksum on, both sides omit the checksum.
 	skipChecksum = 0x01000001
 )
 

@@ -8,9 +8,9 @@ import (
 )
 
 // Owner describes what keeps an object alive: the nearest of its dominators
-// that is not in java.* or android.graphics. The owner of a bitmap is therefore
-// a view, a cache or an activity instead of a map's node. If all dominators are
-// in these packages, the owner is the nearest dominator.
+// that is neither an array nor in java.* or android.graphics. The owner of a
+// bitmap is therefore a view, a cache or an activity instead of a map's node.
+// If there is none, the owner is the nearest dominator.
 type Owner struct {
 	Object hprof.ID `json:"object"`
 	// Class is the class of the owner, or, if the owner is itself a class, the
@@ -57,7 +57,6 @@ func plumbing(class string) bool {
 	if strings.HasPrefix(class, "java.") || strings.HasPrefix(class, "android.graphics.") {
 		return true
 	}
-	// Arrays of primitives or of Object also hold data on behalf of other
-	// objects.
+	// Arrays of any type also hold data on behalf of other objects.
 	return strings.HasSuffix(class, "[]")
 }

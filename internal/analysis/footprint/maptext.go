@@ -53,7 +53,8 @@ func explains(rows, all int) string {
 	return fmt.Sprintf("the first %d of %d rows account for", rows, all)
 }
 
-// shown returns the number of listed rows.
+// shown returns the number of rows to list: those that grew by at least
+// leastGrowth, but at most top.
 func (g *MapGrowth) shown(top int) (n int) {
 	for n < min(max(top, 0), len(g.Rows)) && g.Rows[n].Delta >= leastGrowth {
 		n++
@@ -75,7 +76,7 @@ func (g *MapGrowth) line(r MapRow) string {
 	return line
 }
 
-// kinds lists the kinds that changed.
+// kinds lists the kinds that changed by at least leastGrowth.
 func (g *MapGrowth) kinds() string {
 	var list []string
 	for _, k := range g.Kinds {

@@ -278,8 +278,8 @@ type StackFrame struct {
 }
 
 // Stacks returns the stack traces with the given serial numbers, innermost
-// frame first, up to depth frames each. It returns nil if the dump has no stack
-// traces.
+// frame first, up to depth frames each, not counting inlined frames. An entry
+// is nil if the dump does not contain its stack trace.
 func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 	traces := map[uint32]*hprof.Trace{}
 	for _, s := range serials {

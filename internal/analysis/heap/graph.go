@@ -255,8 +255,8 @@ func (g *Graph) Memory() int64 {
 // Close releases the graph's memory. The graph must not be used afterwards.
 func (g *Graph) Close() { g.arena.close() }
 
-// fits returns an error if a dump of at least n objects does not fit into the
-// available memory.
+// fits returns a *MemoryError if a dump of at least n objects needs more memory
+// than Options.Limit.
 func (l *loader) fits(n int64) error {
 	need := n * l.bytesPerObject()
 	if l.options.Limit <= 0 || need <= l.options.Limit {
