@@ -274,8 +274,8 @@ func TestTwentyContendersOneHolder(t *testing.T) {
 	empty(t, folder)
 }
 
-// Each process wants the same three keys in a different order, and all of them
-// get the keys.
+// The goroutines want overlapping sets of keys in different orders, and all of
+// them get their keys.
 func TestSeveralKeysWithoutDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()

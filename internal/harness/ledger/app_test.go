@@ -378,8 +378,8 @@ func TestMaxApps(t *testing.T) {
 	}
 }
 
-// Processes that start during the run raise the sum. Such a sum is neither a
-// leak nor a pass.
+// Processes that start during the run raise the sum. Such growth alone is not
+// reported as a leak.
 func TestSumOfMoreProcesses(t *testing.T) {
 	for name, c := range map[string]struct {
 		// starts lists the rounds in which a process of 100 MB starts; leak is
@@ -423,7 +423,7 @@ func TestSumOfMoreProcesses(t *testing.T) {
 	}
 }
 
-// A leak of the sum fails the run only if no process leaks. A process that
+// A leak in the sum fails the run only if no process leaks. A process that
 // leaks explains the growth of the sum.
 func TestSumAndExitCode(t *testing.T) {
 	for name, c := range map[string]struct {

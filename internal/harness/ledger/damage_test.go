@@ -323,7 +323,7 @@ func rebooted(reported ...string) []string {
 }
 
 // If no line reports a reboot, it is recognized by the clock. The transitions
-// after the reboot have the same times.
+// after the reboot have the same times as if it had been reported.
 func TestRebuildWithoutRebootLine(t *testing.T) {
 	reported, _, err := rebuildOf(t, linesOf(rebooted(
 		`{"t_s":1800,"up_s":50,"device":"S1","event":"reboot"}`,
@@ -431,8 +431,8 @@ func TestRebuildManyDamagedLines(t *testing.T) {
 	}
 }
 
-// Blank lines and other line endings, which an editor may produce, lose no
-// data. A file without a readable line is not a run.
+// No data is lost if an editor adds blank lines or changes the line endings. A
+// file without a readable line is not a run.
 func TestRebuildOfEditedLines(t *testing.T) {
 	lines := steadyLines(80, 0, "smaps_rollup")
 	want, _, err := rebuildOf(t, linesOf(lines))

@@ -48,7 +48,8 @@ func TestJumpsAcrossReboot(t *testing.T) {
 		var want []record.Jump
 		for i := range reported {
 			if i == 20 {
-				// 20 s after the boot, 3000 s after the beginning.
+				// This is 20 s after the boot and 3000 s after the beginning of
+				// the run.
 				l.AddEvent(record.Event{Event: "reboot", T: 3000, Up: 20})
 			}
 			at := time.Duration(5000+100*i) * time.Second

@@ -173,8 +173,8 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 }
 
 // Each process takes memory until the end, and each line of a file may name a
-// different process. Without the last processes, a run could pass although they
-// leak, so too many processes are an error.
+// different process. If the last processes were dropped, a run could pass
+// although they leak, so too many processes are an error.
 func TestRebuildBoundsProcesses(t *testing.T) {
 	text := []byte(headerLine)
 	for i := range MaxProcesses {

@@ -92,8 +92,8 @@ func TestUnjudged(t *testing.T) {
 }
 
 // The exit code is 5 if a process that was present for a long time, or a
-// device, has no verdict, even if others pass. A verdict by a check or a window
-// of the process also counts.
+// device, has no verdict, even if others pass. A verdict on the process from a
+// check or a window also counts.
 func TestUnjudgedIsNotGreen(t *testing.T) {
 	pass := record.Process{Device: "A", Process: "system_server", Gate: "pass", Alive: 28800, LongestStretch: 28800}
 	crashing := record.Process{
