@@ -22,8 +22,8 @@ type base struct {
 	processes, apps series
 }
 
-// series finds detectors by device, user and name. If there is no detector for
-// the device, it finds the first detector with the name.
+// series finds detectors by device, user and name. If there is none for the
+// device, it returns the first detector with that name.
 type series struct {
 	exact map[key]*detector.Detector
 	named map[string]*detector.Detector

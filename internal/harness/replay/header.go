@@ -27,7 +27,7 @@ type part struct {
 	of     func(*record.Breakdown) **int64
 }
 
-// The columns that a table may have; values are in kB.
+// These are the columns that a table may have; values are in kB.
 const (
 	timeColumn    = "t_s"
 	processColumn = "process"

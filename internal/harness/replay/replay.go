@@ -16,8 +16,8 @@ import (
 
 // Options controls how recordings are judged.
 type Options struct {
-	// Policy is the policy that determines the verdicts. If a run was recorded
-	// with the policy of this name, the constants of that run are used.
+	// Policy determines the verdicts. If a run was recorded with the policy of
+	// this name, the constants of that run are used.
 	Policy detector.Policy
 	// MustSee is the slowest leak in bytes per hour that a pass must rule out;
 	// 0 means the value that the run itself required.
@@ -166,8 +166,8 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 	return result
 }
 
-// maxLost is the share of rows that may be lost without affecting the verdict.
-// If more rows are lost, a leak may be in the missing part.
+// maxLost is the largest share of rows that may be lost without affecting the
+// verdict. If more rows are lost, a leak may be in the missing part.
 const maxLost = 0.1
 
 // tooMany reports whether so many rows are lost that the remaining rows cannot

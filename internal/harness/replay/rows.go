@@ -12,8 +12,8 @@ import (
 // maxRecord is the maximum size of one row of a table, in bytes.
 const maxRecord = 1 << 20
 
-// rows reads a table row by row. A row is a line, because names of processes
-// contain no line feeds. A stray quote, which in RFC 4180 would extend to the
+// rows reads a table row by row. Each line is one row, because process names do
+// not contain newlines. A stray quote, which in RFC 4180 would extend to the
 // next quote far below, affects only its own line.
 type rows struct {
 	lines *text.LineReader
