@@ -28,8 +28,8 @@ import (
 // System is the machine on which a shell runs. Paths are absolute and clean,
 // except the argument of Clean. Its methods may be called concurrently.
 type System interface {
-	// Clean returns name as an absolute path, relative to dir unless it is
-	// absolute already, with symbolic links resolved.
+	// Clean resolves name against dir and returns an absolute path without
+	// symbolic links.
 	Clean(dir, name string) string
 	Stat(path string, c Cred) (FileInfo, error)
 	// ReadDir lists a directory, sorted by name.

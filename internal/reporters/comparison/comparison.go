@@ -31,12 +31,14 @@ type Comparison struct {
 	Processes []ProcessRow `json:"processes"`
 	// Leaks are sorted: failures first, then by status and bytes.
 	Leaks []Row `json:"leaks"`
-	// LeaksOmitted is the number of leaks that exceed the limit of the list.
+	// LeaksOmitted is the number of leaks that are not listed because the list
+	// has a maximum length.
 	LeaksOmitted int      `json:"leaks_omitted,omitempty"`
 	Warnings     []string `json:"warnings"`
 	// Unfailed contains the verdict, exit code and text that the run would have
-	// if no rule were violated. They apply if a second run does not confirm the
-	// reasons. Unfailed is nil in a comparison that was read from a file.
+	// if no rule were violated. They replace those of the comparison if a
+	// second run does not confirm the reasons. Unfailed is nil in a comparison
+	// that was read from a file.
 	Unfailed *Comparison `json:"-"`
 }
 
@@ -184,8 +186,8 @@ type Row struct {
 	// BytesEach is the retained size of one object: retained bytes divided by
 	// the number of objects.
 	BytesEach Sides `json:"bytes_each"`
-	// BaseBytes and HeadBytes are the number of bytes that all objects together
-	// retain after the last loop.
+	// BaseBytes and HeadBytes are the numbers of bytes that all objects
+	// together retain after the last loop.
 	BaseBytes int64 `json:"base_bytes"`
 	HeadBytes int64 `json:"head_bytes"`
 	// Counts and Bytes are the values of head at each mark.

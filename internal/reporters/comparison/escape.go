@@ -185,8 +185,8 @@ func fileAddress(repo, sha, file string, line int) string {
 	return to
 }
 
-// escapedPath percent-encodes every byte of a path that is not unreserved (RFC
-// 3986, 2.3).
+// escapedPath percent-encodes every byte of a path except slashes and
+// unreserved characters (RFC 3986, 2.3).
 func escapedPath(file string) string {
 	var b strings.Builder
 	for i := range len(file) {

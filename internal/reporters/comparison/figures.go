@@ -116,9 +116,10 @@ type figure struct{ base, head string }
 // be shown. The gate uses the same factor to call an object heavier.
 const noticeable = 1.25
 
-// figureOf returns base and head if they differ noticeably, or if they differ
-// at all and about is set because the status of the row refers to them.
-// Otherwise it returns only head.
+// figureOf returns head, and also base if both are displayed differently and
+// differ noticeably. If about is set, because the status of the row refers to
+// them, any displayed difference is enough. If head is unknown, it returns an
+// empty figure.
 func figureOf(s Sides, about bool, format func(float64) string) figure {
 	if s.Head == nil {
 		return figure{}
@@ -207,7 +208,7 @@ func (r *Row) now() string {
 	return text.Size(r.HeadBytes)
 }
 
-// burden is the amount of memory by which a row costs more than in the base.
+// burden is how much more memory a row costs than in the base.
 type burden struct {
 	row *Row
 	// extra is in bytes per loop or event, or in MB per hour; formula describes
@@ -291,7 +292,7 @@ func (r *Row) pending(m markup) string {
 		number(*r.PerLoop.Base*scale), arrow, number(*r.PerLoop.Head*scale), per, m.code(r.shortKey(), maxName))
 }
 
-// formula returns the multiplication by which a cost is computed.
+// formula returns, as text, the multiplication that yields a cost.
 func formula(unit string, head, base, each, was float64) string {
 	per := perUnit(unitLoop)
 	if unit == unitEvent {
@@ -449,8 +450,8 @@ func (c *Comparison) finder() func(Reason) *Row {
 	for i := range c.Leaks {
 		r := &c.Leaks[i]
 		for _, process := range []string{r.Process, ""} {
-			// The rows are sorted: if any of several matching rows fails, the
-			// first one does.
+			// Failing rows come first, so a matching row that fails is
+			// preferred.
 			if rows[id{process, r.Key}] == nil {
 				rows[id{process, r.Key}] = r
 			}

@@ -80,7 +80,7 @@ func CommentMarker(key string) string {
 // Markdown returns the comparison as GitHub and GitLab show it in a pull
 // request or job summary. It is valid GitHub Flavored Markdown of at most Limit
 // bytes, whatever the comparison contains. To stay within the limit, entire
-// parts are dropped, but never the verdict, the reasons and the commands.
+// parts are dropped, but never the verdict, the reasons or the commands.
 func Markdown(c *Comparison, o MarkdownOptions) string {
 	if o.Limit <= 0 {
 		o.Limit = defaultLimit
@@ -104,8 +104,8 @@ type page struct {
 	o     MarkdownOptions
 	limit int
 	parts []part
-	// omitted lists the items that were skipped, with their number, before
-	// parts are dropped to fit the limit.
+	// omitted lists what is not on the page: skipped items, with their number,
+	// and the parts that fit drops.
 	omitted []omission
 }
 
@@ -160,8 +160,9 @@ func (p *page) omit(n int, what string) {
 // room is the part of the limit that is reserved for the note about omissions.
 const room = 600
 
-// fit drops parts until the page is within its limit. It lists the dropped
-// parts before the last two parts, which are the commands and the footer.
+// fit drops parts until the page is within its limit. It inserts a list of the
+// dropped parts before the last two parts, which are the commands and the
+// footer.
 func (p *page) fit() string {
 	size := room
 	for _, part := range p.parts {

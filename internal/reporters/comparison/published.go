@@ -25,8 +25,8 @@ func (c *Comparison) published() *Comparison {
 	if len(serials) == 0 {
 		return c
 	}
-	// If several serial numbers match, the longest is replaced because it is
-	// listed first.
+	// If several serial numbers match, the longest one is replaced because it
+	// is listed first.
 	slices.SortStableFunc(serials, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
 	for _, serial := range serials {

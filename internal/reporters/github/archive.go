@@ -23,7 +23,7 @@ const maxEntries = 1000
 func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 	archive, err := zip.NewReader(bytes.NewReader(zipped), int64(len(zipped)))
 	// zip.ErrInsecurePath is ignored: the reader is usable nevertheless, and
-	// only the file with the requested name is read, which is a valid name.
+	// only the file with the requested name, which is valid, is read.
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, fmt.Errorf("open zip file: %w", err)
 	}

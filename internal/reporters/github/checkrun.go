@@ -221,9 +221,9 @@ func (w *checkWriter) find(ctx context.Context) error {
 	return nil
 }
 
-// add adds annotations until the check run has as many as want specifies. A
-// request whose response was lost is repeated only if GitHub has not counted
-// its annotations, because otherwise they would be shown twice.
+// add adds annotations until the check run has want annotations. A request
+// whose response was lost is repeated only if GitHub has not counted its
+// annotations, because otherwise they would be shown twice.
 func (w *checkWriter) add(ctx context.Context, annotations []Annotation, want int) error {
 	o := gogithub.UpdateCheckRunOptions{Name: w.Name, Output: w.output(annotations)}
 	r := w.request("update check run", once)

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxLooks is how often the list is read before a creation with an unknown
-	// outcome is repeated. The pauses are 1, 2, 4 and 8 s, each up to half
-	// longer, because a list may lag behind a write.
+	// maxLooks is the number of times that the list is read before a creation
+	// with an unknown outcome is repeated. The pauses are 1, 2, 4 and 8 s, each
+	// extended at random by up to half, because a list may lag behind a write.
 	maxLooks = 4
 	// maxTries is the maximum number of attempts to create a comment, and of
 	// other writes whose outcome is unknown.
@@ -48,11 +48,11 @@ const (
 	Absent    Upserted = "absent" // there is no comment, and OnlyEdit is set
 )
 
-// Upsert makes c the only comment with its marker by the author to which the
-// token belongs, and returns what it did and the comment's URL. If there are
-// several such comments, the oldest is edited and the others are deleted, or
-// minimized if deletion is forbidden; comments of other authors are not
-// changed. The token needs the permission `pull-requests: write`.
+// Upsert makes c the only comment with its marker by the token's user, and
+// returns what it did and the comment's URL. If there are several such
+// comments, the oldest is edited and the others are deleted, or minimized if
+// deletion is forbidden; comments of other authors are not changed. The token
+// needs the permission `pull-requests: write`.
 //
 // After an error, the comment may exist nevertheless; only ErrReadOnly,
 // ErrNotFound, ErrToken and ErrTooLong on the first write exclude that. If a
@@ -110,10 +110,11 @@ type commentWriter struct {
 	// created is the comment that the latest creation returned; nil if the
 	// outcome is unknown or nothing was sent.
 	created *gogithub.IssueComment
-	// sent reports whether a creation was requested whose comment has not
-	// appeared in any list yet.
+	// sent reports whether the creation of a comment was requested and that
+	// comment has not appeared in any list yet.
 	sent bool
-	// looks is how often the list was read since the creation was sent.
+	// looks is the number of times that the list has been read since the
+	// creation was sent.
 	looks    int
 	tries    int
 	unknowns int

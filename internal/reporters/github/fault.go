@@ -216,7 +216,8 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if err != nil || n < 0 {
 		return 0, false
 	}
-	// A day exceeds any time limit, and more seconds than that could overflow.
+	// A day exceeds any time limit, and a larger number of seconds could
+	// overflow.
 	return time.Duration(min(n, 86400)) * time.Second, true
 }
 
