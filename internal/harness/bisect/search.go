@@ -100,7 +100,7 @@ const grace = 30 * time.Second
 // after the command has ended, if other processes keep the output open.
 const lingering = 2 * time.Second
 
-// search is a search in progress.
+// search holds the state of one search.
 type search struct {
 	Options
 	repository
@@ -189,8 +189,8 @@ func prepare(ctx context.Context, o Options) (s *search, good, bad Commit, err e
 	return s, good, bad, s.keepOut()
 }
 
-// refuse returns an error if no other commit may be checked out in the work
-// tree.
+// refuse returns an error if a bisect is in progress or a tracked file is
+// changed, because no other commit can then be checked out safely.
 func (s *search) refuse(ctx context.Context) error {
 	busy, err := s.bisecting(ctx)
 	if err != nil {
@@ -211,7 +211,8 @@ func (s *search) refuse(ctx context.Context) error {
 	return nil
 }
 
-// keepOut ensures that the runs are kept outside the work tree.
+// keepOut makes Runs absolute, and returns an error if it is inside the work
+// tree.
 func (s *search) keepOut() error {
 	if s.Runs == "" {
 		return nil
@@ -484,8 +485,8 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 	return err
 }
 
-// check ensures that the command has not checked out another commit, and
-// reverts the command's changes to tracked files.
+// check returns an error if the command has checked out another commit;
+// otherwise, it reverts the command's changes to tracked files.
 func (s *search) check(ctx context.Context, c Commit) error {
 	at, err := s.position(ctx)
 	if err != nil {

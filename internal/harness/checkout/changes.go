@@ -50,10 +50,10 @@ func (c Changes) Adds(path string, line int) bool {
 	return i < len(spans) && spans[i].first <= line
 }
 
-// Changed returns the changes of a pull request: the difference between the
-// merge base of base and head, and head. Both are commits, branches or tags.
-// The lines match those of Declaration if head is checked out ("HEAD"). If the
-// history is truncated, the error says what to do.
+// Changed returns the changes of a pull request: the difference between head
+// and its merge base with base. Both are commits, branches or tags. The line
+// numbers match those that Declaration returns if head is the commit that is
+// checked out ("HEAD"). If the history is truncated, the error says what to do.
 func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, error) {
 	if c.noGit != nil {
 		return Changes{}, fmt.Errorf("find changes: %w", c.noGit)
@@ -85,11 +85,11 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 
 // Base returns the commit with which the pull request in the checkout is
 // compared; commit is the head of the pull request. GitHub checks out a merge
-// of commit into the newest base, while the event names the base of the last
-// push. For such a merge, Base returns the first parent: commits that were
-// added to the base branch since the last push are not part of the pull
-// request. It returns an error if HEAD does not contain commit, as on
-// pull_request_target.
+// of the pull request's head into the newest base, whereas the event names the
+// base of the last push. For such a merge, Base returns the first parent:
+// commits that were added to the base branch since the last push are not part
+// of the pull request. It returns an error if HEAD does not contain commit, as
+// on pull_request_target.
 func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error) {
 	if c.noGit != nil {
 		return "", fmt.Errorf("find base: %w", c.noGit)
@@ -210,7 +210,7 @@ func (h *hunkReader) add() error {
 
 // startFile parses the path of a file in head.
 func (h *hunkReader) startFile(path string) error {
-	// Git ends a path that contains a blank with a tab, for other parsers of
+	// Git writes a tab after a path that contains a space, for other parsers of
 	// its output.
 	path = strings.TrimSuffix(path, "\t")
 	if path == "/dev/null" {

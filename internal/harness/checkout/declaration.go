@@ -19,7 +19,7 @@ type Declaration struct {
 	// found, Line is the line of the class, or of the enclosing class if the
 	// class has no name in the sources.
 	OfField bool
-	// Reason is the reason why nothing was found. It is printable.
+	// Reason explains why nothing was found. It is printable.
 	Reason string
 }
 
@@ -89,7 +89,8 @@ func (x *index) class(name string) (found indexedClass, exact, ok bool) {
 	if found, ok = x.classes[name]; ok {
 		return found, true, true
 	}
-	// Older versions of D8 name lambdas like com.shop.-$$Lambda$Cart$xyz.
+	// Older versions of D8 give lambdas names such as
+	// com.shop.-$$Lambda$Cart$xyz.
 	name = strings.Replace(name, ".-$$Lambda$", ".", 1)
 	if lambda := strings.Index(name, "$$Lambda"); lambda > 0 { // the remaining name may contain any character
 		name = name[:lambda]

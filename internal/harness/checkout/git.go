@@ -128,7 +128,8 @@ func (w *boundedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tolerantWriter keeps the first left bytes and discards the rest.
+// tolerantWriter keeps at most the number of bytes in left and discards the
+// rest.
 type tolerantWriter struct {
 	to   *bytes.Buffer
 	left int

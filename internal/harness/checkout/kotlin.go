@@ -254,8 +254,8 @@ func (u *unit) kotlinHeader(i, end int) kotlinHeader {
 	return h
 }
 
-// mayBegin reports whether a token that is the first on its line may begin a
-// declaration.
+// mayBegin reports whether a token can begin a declaration if it is the first
+// token on its line.
 func (u *unit) mayBegin(i int) bool {
 	t, before := u.tokens[i], u.at(i-1)
 	switch {

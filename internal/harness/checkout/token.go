@@ -169,8 +169,8 @@ func (l *lexer) quotedString(end byte) string {
 	return l.source[begin:]
 }
 
-// rawString reads a text block of Java, which has escapes, or a raw string of
-// Kotlin, which has templates and may end with quotes.
+// rawString reads a Java text block, which may contain escapes, or a Kotlin raw
+// string, which may contain templates and end with more than three quotes.
 func (l *lexer) rawString() string {
 	l.at += 3
 	begin := l.at

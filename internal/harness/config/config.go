@@ -15,9 +15,9 @@
 // One table of keys (keys.go) defines the file. The reader, the written form of
 // a Config and the JSON Schema are all derived from it.
 //
-// It does not check whether a device, an app or a program exists. Apart from
-// the helpers of package text, it uses only the rules of package gate from this
-// project. It is the only user of the YAML library. It walks the library's node
+// It does not check whether a device, an app or a program exists. Within this
+// project, it imports only the helpers of package text and the rules of package
+// gate. It is the only user of the YAML library. It walks the library's node
 // tree itself, because a decoder into structs reports no columns, stops at the
 // first errors, and mentions Go types in its messages.
 //
@@ -42,8 +42,8 @@ import (
 // MaxFileBytes is the maximum size of a file in bytes.
 const MaxFileBytes = 1 << 20
 
-// Config describes one stability run. Values that are missing in the file have
-// their defaults; [Config.Origin] returns the origin of a value.
+// Config describes one stability run. Values that are missing from the file
+// have their defaults; [Config.Origin] returns the origin of a value.
 type Config struct {
 	App      App
 	Devices  Devices
@@ -107,8 +107,8 @@ type Devices struct {
 	StandIn bool
 }
 
-// Workload is what stresses the app. At most one field is set, apart from
-// Windows.
+// Workload is what stresses the app. At most one of the fields other than
+// Windows is set.
 type Workload struct {
 	// Monkey configures the event generator of Android; it is nil for other
 	// workloads.
@@ -173,14 +173,14 @@ type Monkey struct {
 // Sample configures the time between two readings, in device time.
 type Sample struct {
 	// Normal, Suspicious and Leaking are the sampling intervals of the fast
-	// channel in the states with these names; the state Confirming uses
+	// channel in the states with these names; the Confirming state uses
 	// Suspicious.
 	Normal, Suspicious, Leaking time.Duration
 	// Detail is the time between two memory breakdowns; the processes take
 	// turns.
 	Detail time.Duration
-	// MaxSystemServer and MaxApp limit the cost of sampling in the process
-	// system_server and in the app, in percent of one core.
+	// MaxSystemServer and MaxApp limit the cost of sampling in the
+	// system_server process and in the app, in percent of one core.
 	MaxSystemServer, MaxApp float64
 }
 
@@ -189,8 +189,8 @@ type Detect struct {
 	// Policy is the name of a set of rules: "robust" or "article".
 	Policy string
 	// Assert is "end" or "live". With "end", the verdict at the end of the run
-	// decides; with "live", the run fails if a process was ever in the state
-	// LEAKING.
+	// decides; with "live", the run fails if a process was ever in the LEAKING
+	// state.
 	Assert string
 	// MustSee is the rate of the slowest leak that a pass must rule out, in
 	// bytes per hour; 0 if no rate is required.
@@ -325,7 +325,7 @@ func Parse(name string, text []byte, getenv func(string) (string, bool), choices
 	return r.resolve()
 }
 
-// Choice is an input of [Parse] in addition to the file.
+// Choice selects a profile of the file or sets a flag for [Parse].
 type Choice func(*chosen)
 
 type chosen struct {

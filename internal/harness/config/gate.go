@@ -26,8 +26,8 @@ type Requirements struct {
 	// there is no such file.
 	Accepted string
 	// Rules contains all rules in the order of [gate.RulePaths]. If a path is
-	// missing in the file, its default rules apply. Rules is empty if the file
-	// removes all rules.
+	// missing from the file, its default rules apply. Rules is empty if the
+	// file removes all rules.
 	Rules []gate.Rule
 }
 
@@ -258,7 +258,7 @@ func rule(path string) parser[string] {
 var stores = []string{"file", "git", "artifact", "command"}
 
 // storeAddress checks that the address of a baseline begins with a known scheme
-// and that something follows it, which the store checks.
+// and continues after it; the store checks the rest.
 func storeAddress(text string) (string, *fault) {
 	if _, f := hostPath(text); f != nil && strings.TrimSpace(text) != "" {
 		return "", f

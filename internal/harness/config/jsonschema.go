@@ -116,7 +116,8 @@ func JSONSchema() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// together lists the rules about several keys that a schema can express.
+// together lists the rules that involve several keys and that a schema can
+// express.
 var together = []object{
 	{
 		{"description", "A package or a list of processes is required."},

@@ -328,8 +328,8 @@ func (w *walker) exactlyOne(at place, keys []key) {
 	}
 }
 
-// monkey reads the settings of monkey, Android's event generator. The key
-// events has no default.
+// monkey reads the settings of monkey, Android's event generator. The events
+// key has no default.
 func (w *walker) monkey(at place, keys []key) {
 	w.mapping(at, keys)
 	if resolved(at.node).Kind == yaml.MappingNode && !w.given(at.path+".events") {

@@ -26,7 +26,8 @@ type layer struct {
 	faults Errors
 }
 
-// outside reports whether the layer is outside the file.
+// outside reports whether the layer is not part of the file: environment
+// variables or flags.
 func (l *layer) outside() bool { return l != nil && l.kind >= Environment }
 
 // sourceOf returns where the value at or below a path comes from, for messages.
