@@ -71,8 +71,8 @@ func Wait() Option { return option(func(s *settings) { s.Wait = true }) }
 // phone of `leakgate demo --serve`.
 func StandIn() Option { return option(func(s *settings) { s.StandIn = true }) }
 
-// flags are the flags of a test binary. They follow -- on a ginkgo command
-// line, or -args on a go test command line.
+// flags holds the values of leakgate's flags in a test binary. The flags follow
+// -- on a ginkgo command line, or -args on a go test command line.
 var flags struct {
 	config, devices, artifacts, accepted string
 	strict, observe, wait, standIn       optionalBool

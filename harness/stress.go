@@ -67,14 +67,14 @@ func Events(n int) MonkeyOption { return func(m *monitor.Monkey) { m.Events = n 
 // Throttle sets the time between two events. The default is 300 ms.
 func Throttle(d time.Duration) MonkeyOption { return func(m *monitor.Monkey) { m.Throttle = d } }
 
-// Seed makes monkey send the same events again. By default the seed is random;
-// it is recorded.
+// Seed sets monkey's seed; with the same seed, monkey sends the same events
+// again. By default the seed is random; it is recorded.
 func Seed(n int64) MonkeyOption { return func(m *monitor.Monkey) { m.Seed = n } }
 
 const (
 	defaultThrottle = 300 * time.Millisecond
-	// manyEvents is so many events that no suite lasts until monkey has sent
-	// them all (in Monkey.java, mCount is an int).
+	// manyEvents is the maximum number of events that monkey accepts (in
+	// Monkey.java, mCount is an int); no suite lasts that long.
 	manyEvents = 1<<31 - 1
 )
 

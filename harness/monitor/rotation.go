@@ -153,7 +153,7 @@ func (r *rotation) takeExtra(now time.Duration) (capture.Key, bool) {
 	return k, true
 }
 
-// takeNext returns the next process of the round that is not resting.
+// takeNext returns the next process in the round, skipping processes that rest.
 func (r *rotation) takeNext() (capture.Key, bool) {
 	for range r.order {
 		k := r.order[r.next%len(r.order)]

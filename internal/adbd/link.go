@@ -191,7 +191,7 @@ func (l *link) online() bool {
 	return l.greeted != "" && l.greeted != StateOffline && l.greeted != StateUnauthorized
 }
 
-// follow reports changes of the phone's state to the peer.
+// follow reports changes in the phone's state to the peer.
 func (l *link) follow() {
 	ticker := time.NewTicker(statePoll)
 	defer ticker.Stop()

@@ -169,8 +169,9 @@ func (s *Server) Restart() error {
 	return fmt.Errorf("restart the adb server: %w", err)
 }
 
-// freePort gets a free port from the kernel. Another process may take the port
-// before the server binds it; the server then exits and start is called again.
+// freePort returns a free port chosen by the kernel. Another process may take
+// the port before the server binds it; the server then exits and start is
+// called again.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

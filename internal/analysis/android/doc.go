@@ -10,7 +10,7 @@
 // An Inspector determines which objects are needed and which leak, according to
 // the contracts of Android's classes. Matchers describe the references through
 // which Android, manufacturers and libraries are known to leak. Package trace
-// finds out what holds a leak.
+// determines what holds a leak.
 //
 // Dumps are not trusted: strings are truncated and made printable, sizes in
 // fields neither cause allocations nor overflow, and lists are bounded and come

@@ -179,7 +179,7 @@ func (r *report) leaking(format string, args ...any)    { remark(&r.Leaking, for
 func (r *report) notLeaking(format string, args ...any) { remark(&r.NotLeaking, format, args) }
 func (r *report) label(format string, args ...any)      { remark(&r.Labels, format, args) }
 
-// remark adds a remark unless it was added before. It makes the remark
+// remark adds a remark unless it has already been added. It makes the remark
 // printable, because names from the dump may contain any characters.
 func remark(list *[]string, format string, args []any) {
 	if len(*list) == mostRemarks {

@@ -160,7 +160,8 @@ func from(sdk int) trace.Condition { return trace.Condition{MinSDK: sdk} }
 // level 1, because 0 means that the level is unknown.
 func until(sdk int) trace.Condition { return between(1, sdk) }
 
-// by restricts builds to manufacturers, as in android.os.Build.MANUFACTURER.
+// by restricts builds to those of the given manufacturers, as in
+// android.os.Build.MANUFACTURER.
 func by(c trace.Condition, manufacturers ...string) trace.Condition {
 	c.Manufacturers = manufacturers
 	return c

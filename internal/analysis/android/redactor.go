@@ -13,7 +13,7 @@ import (
 // Redactor redacts an app's strings in reports: keys of maps, names of threads,
 // titles and tags may contain personal data. Each string is replaced by a keyed
 // hash. In one report, equal strings have the same replacement. Without the
-// key, it is not possible to find out a string by trying candidates.
+// key, a string cannot be found by trying candidates.
 type Redactor struct{ key []byte }
 
 const (

@@ -91,8 +91,8 @@ type Child struct {
 const (
 	// levels and branches limit the depth and the number of the children that
 	// are reported below a child. If all classes there belong to libraries, the
-	// largest branch is followed to the first class that does not, for at most
-	// mostLevels levels.
+	// largest branch is followed to the first class that does not belong to
+	// one, for at most mostLevels levels.
 	levels     = 4
 	branches   = 3
 	mostLevels = 12

@@ -8,8 +8,8 @@ import (
 // top is the node above all GC roots. It has no objects.
 const top = 0
 
-// tree holds the merged shortest paths of a dump. Nodes are numbered in such a
-// way that each comes after its parent.
+// tree holds the merged shortest paths of a dump. Nodes are numbered so that
+// each comes after its parent.
 type tree struct {
 	parents, edges, classes []uint32
 	// linked marks nodes whose objects reference each other; inner marks nodes

@@ -451,10 +451,10 @@ func (a *accumulator) enter(p *candidate, marked bitset) {
 	}
 }
 
-// lookThrough counts the objects that are referenced by a vertex held by an
-// object of an accumulation. If the class of an object is to be looked through,
-// it marks that object and counts the objects behind it. It skips objects of
-// the accumulation's class and what they hold.
+// lookThrough counts the objects referenced by a vertex that an object of an
+// accumulation holds. If the class of an object is to be looked through, it
+// marks that object and counts the objects behind it. It skips objects of the
+// accumulation's class and what they hold.
 func (a *accumulator) lookThrough(p *candidate, v uint32, marked bitset) {
 	for u := v; u < a.t.ends[v]; {
 		switch row := a.row(u); {

@@ -96,8 +96,8 @@ func (x *ids) id(n uint32) hprof.ID {
 
 func (x *ids) len() int64 { return int64(x.dense) + int64(len(x.odd)) }
 
-// addresses is a list of functions. Each of them iterates over the addresses of
-// some objects, always in the same order.
+// addresses iterates over the addresses of some objects, always in the same
+// order.
 type addresses interface{ each(f func(uint64)) }
 
 // newIDs numbers the objects of several lists of addresses. spread describes
