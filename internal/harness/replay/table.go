@@ -125,9 +125,9 @@ func (t *tableReader) read(rows *rows) error {
 	}
 }
 
-// damage skips a damaged row, which may have contained anything, like a damaged
-// line of a run. The row may have reported that a process ended or was
-// replaced, so no trend continues across it.
+// damage skips a damaged row. Like a damaged line of a run, the row may have
+// contained anything. The row may have reported that a process ended or was
+// replaced, so the trends restart after it.
 func (t *tableReader) damage(why error) {
 	t.problems.skip(t.line, "%v", why)
 	if !t.damaged {
@@ -260,7 +260,8 @@ func (t *tableReader) find(name string) bool {
 
 // full reports whether the maximum number of processes is reached.
 func (t *tableReader) full() bool {
-	// A family without a track counts as well, because its name takes memory.
+	// A family without a track counts toward this limit too, because its name
+	// takes memory.
 	if len(t.out.subjects) < t.limit && len(t.families) <= t.limit {
 		return false
 	}
@@ -268,9 +269,9 @@ func (t *tableReader) full() bool {
 	return true
 }
 
-// open begins another process of the current family. Each process has its own
-// time axis, like a device, because a table may contain several recordings in
-// succession.
+// open starts tracking another process of the current family. Each process has
+// its own time axis, like a device, because a table may contain several
+// recordings in succession.
 func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*track, error) {
 	part, err := t.ledger.AddDevice(
 		record.HeaderDevice{Device: strconv.Itoa(len(t.out.subjects)), StartedUp: at.Seconds()})
@@ -423,7 +424,8 @@ func (t *tableReader) observe(x *track, r *reading) {
 	}
 }
 
-// restarted checks whether the row belongs to another life of the process.
+// restarted updates the pid and start time of the process, and records a
+// restart if the row belongs to another life.
 func (t *tableReader) restarted(x *track, r *reading) {
 	another := r.pid != 0 && x.pid != 0 && r.pid != x.pid || r.start != 0 && x.start != 0 && r.start != x.start
 	// A row after a death belongs to another life, even without a pid.
@@ -440,7 +442,8 @@ func (t *tableReader) restarted(x *track, r *reading) {
 	}
 }
 
-// stepped checks whether the time since the last sample is a hole.
+// stepped records a hole if the time since the last sample is too long, or if a
+// value was missing in between.
 func (x *track) stepped(at time.Duration) {
 	step := at - x.last
 	switch {

@@ -16,9 +16,9 @@ const maxLines = 80
 // Analyze summarizes what was collected, completes the record and writes the
 // summaries beside the artifacts. Failures become warnings of the record; an
 // error means that a folder cannot be written. If ctx is done, the remaining
-// heap dumps are not analyzed, and the record says so. These dumps stay in the
-// form in which they are to be kept or, if no dump is to be kept, in stripped
-// form until a report analyses them.
+// heap dumps are not analyzed, and the record says so. Until a report analyzes
+// them, these dumps are stored in the form in which they are to be kept or, if
+// no dump is to be kept, in stripped form.
 func (r *Responder) Analyze(ctx context.Context, c *Case) error {
 	began := time.Now()
 	// Clone the slices, because the caller of Collect may still use them.
@@ -64,8 +64,8 @@ func (r *Responder) Analyze(ctx context.Context, c *Case) error {
 
 // headlines returns the first line about each artifact that belongs in the
 // summary of the record. For a snapshot, which is taken for comparison, the
-// headlines cover all artifacts. For any other recipe, they cover only how
-// processes ended.
+// headlines cover all artifacts. For any other recipe, the headlines cover only
+// how processes ended.
 func (c *Case) headlines(said map[string][]string) []string {
 	var out []string
 	for _, s := range c.Record.Steps {

@@ -23,7 +23,7 @@ import (
 func packed(file string) string   { return unpacked(file) + spool.PackedSuffix }
 func unpacked(file string) string { return strings.TrimSuffix(file, spool.PackedSuffix) }
 
-// open opens a file in a folder. It does not follow links and refuses pipes.
+// open opens a file in a folder. It refuses pipes and does not follow links.
 func open(path string) (*os.File, int64, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, 0, err
@@ -76,7 +76,7 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 	return &dump{d, d, d.Size(), d.Truncated}, nil
 }
 
-// pack replaces a dump by its packed form, which is stripped unless the whole
+// pack replaces a dump with its packed form, which is stripped unless the whole
 // dump is kept, and returns the name of the packed file. The original is
 // removed once the packed file is complete and on the disk. pack must not be
 // interrupted, because no part of an unstripped dump may remain.
@@ -111,8 +111,8 @@ func (r *Responder) writePacked(f folder, file, to string) (err error) {
 	}()
 	err = r.packInto(out, in)
 	if err == nil {
-		// After a power failure, the packed file must not exist without its
-		// content, because the original has been removed.
+		// The packed file must be intact after a power failure, because the
+		// original has been removed.
 		err = out.Sync()
 	}
 	// Windows can neither rename over an open file nor rename an open file.
@@ -174,9 +174,9 @@ func (f folder) has(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// findDumps replaces the name of a missing dump by that of its packed file: the
-// run may have been killed after it packed the dump and before it recorded the
-// new name.
+// findDumps replaces the name of a missing dump with that of its packed file:
+// the run may have been killed after it packed the dump and before it recorded
+// the new name.
 func (c *Case) findDumps() {
 	for _, s := range c.Record.Steps {
 		if s.Step != heapStep || s.File == "" {

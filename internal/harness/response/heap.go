@@ -298,8 +298,8 @@ const (
 )
 
 // waits reports whether a dump that is not to be kept must wait for a report,
-// because its analysis was interrupted. No report follows a diagnosis on
-// demand.
+// because its analysis was interrupted. A diagnosis on demand is not followed
+// by a report.
 func (r *Responder) waits(c *Case) bool {
 	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
