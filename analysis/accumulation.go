@@ -93,10 +93,11 @@ func placesOf(sharers []sharer) (list []heap.Object) {
 // in a linked list of a million nodes can have a million dominators.
 const shownDominators = 32
 
-// accumulations returns up to limit places where many objects of one class
-// accumulate, whether or not anything indicates that the objects should be
-// gone. The places that retain the most bytes come first. Only bytes count,
-// even for threads: android.Exhaustion reports many threads that retain little.
+// accumulations returns the places where many objects of one class accumulate,
+// whether or not anything indicates that the objects should be gone. The places
+// that retain the most bytes come first; limit is the maximum number of places.
+// Only bytes count, even for threads: android.Exhaustion reports many threads
+// that retain little.
 func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, error) {
 	g, reachable := d.graph, appReachable(d.graph)
 	o := heap.AccumulationOptions{

@@ -133,8 +133,8 @@ type PathStep struct {
 	RetainedBytes Change `json:"retained_bytes"`
 }
 
-// Compare returns the differences between two dumps. Each list has up to top
-// entries.
+// Compare returns the differences between two dumps. The parameter top is the
+// maximum length of each list.
 func Compare(base, head *Summary, top int) *Diff {
 	d := &Diff{
 		Schema: diffSchema, Base: base.dump, Head: head.dump,

@@ -10,9 +10,10 @@ import (
 )
 
 // RunningApps returns the packages of running user-installed apps (not system
-// apps) in sorted order, at most limit of them, and the total number of such
-// packages. The list helps users who do not know the name of their app's
-// process; FindProcesses finds the processes that match a pattern.
+// apps) in sorted order, and the total number of such packages; limit is the
+// maximum number of returned packages. The list helps users who do not know the
+// name of their app's process; FindProcesses finds the processes that match a
+// pattern.
 func RunningApps(ctx context.Context, dev Device, limit int) (packages []string, total int, err error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, listTimeout, m.Join([]shell.Part{

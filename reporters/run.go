@@ -397,7 +397,7 @@ func sharesText(shares []record.Share) string {
 }
 
 // unseenBelow returns the detection limit, unless a leak was found or the
-// reason of the verdict already states which leaks cannot be ruled out.
+// reason for the verdict already states which leaks cannot be ruled out.
 func unseenBelow(p record.Process) string {
 	if p.MinDetectable == nil || p.Gate != detector.Pass && p.Gate != detector.Inconclusive ||
 		strings.Contains(p.Reason, "cannot be ruled out") {
@@ -443,7 +443,7 @@ func lifeWords(p record.Process) string {
 	return ""
 }
 
-// whyBesideLives returns the reason of a verdict without the restarts at its
+// whyBesideLives returns the reason for a verdict without the restarts at its
 // beginning, because the headline already mentions them.
 func whyBesideLives(p record.Process) string {
 	if lifeWords(p) == "" || !strings.HasPrefix(p.Reason, "restarted ") {

@@ -9,7 +9,7 @@ import (
 
 // table is one table of docs/detector.md.
 type table struct {
-	// name is the name of the table in its markers and in the option -tables.
+	// name is the name of the table in its markers and for the -tables flag.
 	name string
 	// about describes what was measured and what the columns mean.
 	about string

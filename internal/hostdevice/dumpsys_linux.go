@@ -12,8 +12,9 @@ import (
 )
 
 // dumpsys queries a system service (frameworks/native cmds/dumpsys). The device
-// provides the service meminfo and the exit records of the service activity.
-// For all other services, it prints the error of a phone that lacks them.
+// provides the meminfo service and the exit records of the activity service.
+// For any other service, it prints the error message of a phone without that
+// service.
 func (c *call) dumpsys() int {
 	o, problem := androidtext.ParseDumpsys(c.device.options.API, c.args)
 	switch {

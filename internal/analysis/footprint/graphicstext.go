@@ -16,8 +16,8 @@ const (
 )
 
 // Lines formats the growth as at most 12 short lines: the numbers that grew,
-// including at most top layers, other growth on the device, and the numbers
-// that are not available.
+// including those of layers, other growth on the device, and the numbers that
+// are not available; top is the maximum number of layers.
 func (g *GraphicsGrowth) Lines(top int) []string {
 	unavailable := g.unavailable()
 	room := maxLines - len(unavailable)

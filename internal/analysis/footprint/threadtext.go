@@ -7,8 +7,8 @@ import (
 )
 
 // Lines formats the growth as at most 12 short lines: the total number of
-// threads, the memory of their stacks, at most top groups that grew, and
-// warnings.
+// threads, the memory of their stacks, groups that grew, and warnings; top is
+// the maximum number of groups.
 func (g *ThreadGrowth) Lines(top int) []string {
 	lines := []string{
 		fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threadCount(g.After), g.After-g.Before, g.New,

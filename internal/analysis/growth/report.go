@@ -100,9 +100,10 @@ const (
 	mostChildren = 100
 )
 
-// Places returns the places with the largest growth in bytes, at most top of
-// them, and the total number of places. A place holds objects that have grown
-// in every dump; there are no places before the second dump.
+// Places returns the places with the largest growth in bytes and the total
+// number of places; top is the maximum number of returned places. A place holds
+// objects that have grown in every dump; there are no places before the second
+// dump.
 func (s *Series) Places(top int) (list []Place, found int) {
 	if s.dumps < 2 {
 		return nil, 0

@@ -38,7 +38,7 @@ func (t *Tree) Objects() (n int64) {
 	return n
 }
 
-// Full reports whether there were too many different paths. If so, the
+// Full reports whether there were too many different paths. In that case, the
 // remaining objects were counted together with the objects that lead to them.
 func (t *Tree) Full() bool { return t.walk.full }
 

@@ -74,9 +74,10 @@ func (l *Locations) Close() {
 	drop(&l.graph.arena, &l.offsets)
 }
 
-// Record reads an object, up to most bytes of its body. It returns false if the
-// object was not in wanted or its record can no longer be read. The record is
-// valid until the next call. Record is not safe for concurrent use.
+// Record reads an object; most is the maximum number of bytes that it reads of
+// the body. It returns false if the object was not in wanted or its record can
+// no longer be read. The record is valid until the next call. Record is not
+// safe for concurrent use.
 func (l *Locations) Record(o Object, most int) (Record, bool) {
 	n := uint32(o)
 	if int64(n) >= l.graph.Objects || !l.located.bits.has(n) {

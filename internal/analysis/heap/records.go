@@ -420,8 +420,8 @@ func (g *Graph) StaticReferences(class Object, f func(Object)) {
 	}
 }
 
-// StaticsTo returns the static fields that reference an object, up to most of
-// them.
+// StaticsTo returns static fields that reference the given object; most is the
+// maximum number of fields.
 func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
 	id := g.ID(o)
 	for i := range g.registry.list {
@@ -442,7 +442,7 @@ func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
 }
 
 // HoldsAlone reports whether the second object is a leaf that only the first
-// one references. If so, the first object dominates the second, but Children
+// one references. The first object then dominates the second, but Children
 // omits the second.
 func (g *Graph) HoldsAlone(o, leaf Object) bool {
 	v := g.tree.vertices[leaf]

@@ -25,7 +25,8 @@ type FieldValue struct {
 }
 
 // Values returns the first fields of an instance, those of the most derived
-// class first, or the first elements of an array, up to most of them.
+// class first, or the first elements of an array; most is the maximum number of
+// values.
 func (r *Record) Values(most int) (list []FieldValue) {
 	g := r.graph
 	switch r.Kind {
@@ -88,8 +89,8 @@ func (r *Record) instanceValues(most int) (list []FieldValue) {
 	return list
 }
 
-// StaticValues returns the first static fields of a class object, up to most of
-// them.
+// StaticValues returns the first static fields of a class object; most is the
+// maximum number of fields.
 func (g *Graph) StaticValues(class Object, most int) (list []FieldValue) {
 	c := &g.registry.list[g.registry.slots[g.ID(class)]]
 	if c.dump == nil {
@@ -127,9 +128,10 @@ func (v *FieldValue) set(g *Graph, b []byte) {
 	}
 }
 
-// Holders returns the objects that reference an object strongly or softly, by
-// fields, elements or class records: up to most of them, and their total
-// number. A GC root may have no holders. It needs Options.Inbound.
+// Holders returns objects that reference the given object strongly or softly,
+// by fields, elements or class records, and the total number of such objects;
+// most is the maximum number of returned objects. A GC root may have no
+// holders. It needs Options.Inbound.
 func (g *Graph) Holders(o Object, most int) (list []Object, count int, err error) {
 	if g.inbound.place == nil {
 		return nil, 0, errNoInbound

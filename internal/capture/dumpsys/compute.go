@@ -2,8 +2,8 @@ package dumpsys
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// Rows whose private pages are code (Debug.MemoryInfo.getSummaryCode, which
-// also includes the JIT's caches since Android 10).
+// The rows whose private pages are code (Debug.MemoryInfo.getSummaryCode; on
+// Android 10 and later, it also includes the JIT's caches).
 var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap"}
 
 // compute derives the dimensions of the App Summary from the rows, as Android

@@ -348,7 +348,7 @@ var dimensions = map[string]func(*Block) *known.Int{
 	"System":        func(b *Block) *known.Int { return &b.System },
 }
 
-// twoColumns are the rows that have both Pss and Rss since Android 11.
+// twoColumns are the rows that have both Pss and Rss on Android 11 and later.
 var twoColumns = map[string]bool{"Java Heap": true, "Native Heap": true, "Code": true, "Stack": true, "Graphics": true}
 
 func (p *meminfoScan) summary(line string, whole bool) {

@@ -143,7 +143,7 @@ type Observed struct {
 	Reason string `json:"reason,omitempty"`
 	// WholeApp marks an entry for all processes of an app together. The Process
 	// of such an entry is not the name of a process. Explained reports whether
-	// one of these processes leaks by itself. If so, the sum is only used as a
+	// one of these processes leaks by itself. The sum is then only used as a
 	// base for later runs.
 	WholeApp  bool `json:"whole_app,omitempty"`
 	Explained bool `json:"explained,omitempty"`

@@ -92,7 +92,7 @@ func (o Options) unexplained() Options {
 	return o
 }
 
-// read reads one recording that contains at most limit processes.
+// read reads one recording; limit is the maximum number of processes in it.
 func read(ctx context.Context, name string, o Options, limit int) (r *recording, err error) {
 	s, err := openSource(ctx, name, o)
 	if err != nil {

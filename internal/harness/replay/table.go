@@ -40,7 +40,7 @@ type tableReader struct {
 	damaged bool
 }
 
-// readTable reads a table that contains at most limit processes.
+// readTable reads a table; limit is the maximum number of processes in it.
 func readTable(in io.Reader, o Options, limit int) (*recording, error) {
 	lines, err := text.NewLineReader(in, maxRecord)
 	if err != nil {

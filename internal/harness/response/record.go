@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// A record is part of a line of samples.ndjson. Such a line has at most 1 MB,
-// and a run has hundreds of records. These constants bound the parts of a
+// A record is part of a line of samples.ndjson. Such a line is at most 1 MB
+// long, and a run has hundreds of records. These constants bound the parts of a
 // record, in encoded bytes; a step is bounded by maxReasons and maxWords.
 const (
 	maxFindings     = 100 << 10

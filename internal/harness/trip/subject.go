@@ -25,7 +25,7 @@ type Subject interface {
 	Dump(ctx context.Context) (*Dump, error)
 }
 
-// ErrGone is the error of a process that is not running.
+// ErrGone is the error for a process that is not running.
 var ErrGone = errors.New("the process is not running")
 
 // Life identifies one life of a process, from its start to its end.

@@ -45,10 +45,11 @@ type Artifact struct {
 	Event string
 }
 
-// Artifacts returns up to limit artifacts with the given name from runs for
-// branch, newest first. Expired artifacts and artifacts of forks and pull
-// requests are skipped. The run may have failed: the caller decides what its
-// contents prove. The token needs the permission `actions: read`.
+// Artifacts returns artifacts with the given name from runs for the branch,
+// newest first; limit is their maximum number. Expired artifacts and artifacts
+// of forks and pull requests are skipped. The run may have failed: the caller
+// decides what its contents prove. The token needs the permission `actions:
+// read`.
 func (s *Session) Artifacts(ctx context.Context, name, branch string, limit int) ([]Artifact, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -164,9 +165,10 @@ func (s *Session) trustedRun(ctx context.Context, a Artifact) (string, error) {
 	return run.GetEvent(), nil
 }
 
-// Download returns one file of an artifact, if the file has at most limit
-// bytes. The zip file is untrusted: see extract. The token is never sent to the
-// storage to which GitHub redirects; it needs the permission `actions: read`.
+// Download returns one file of an artifact; limit is the maximum size of the
+// file in bytes. The zip file is untrusted: see extract. The token is never
+// sent to the storage to which GitHub redirects; it needs the permission
+// `actions: read`.
 func (s *Session) Download(ctx context.Context, a Artifact, file string, limit int64) ([]byte, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()

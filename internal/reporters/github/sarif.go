@@ -56,8 +56,8 @@ func (s *Session) UploadSARIF(ctx context.Context, ref, sha string, sarif []byte
 	return id, err
 }
 
-// pack returns data in the form that the API accepts: compressed with gzip to
-// at most limit bytes, then encoded as Base64.
+// pack returns data in the form that the API accepts: compressed with gzip,
+// then encoded as Base64. The compressed data must not exceed limit bytes.
 func pack(data []byte, limit int) (string, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
