@@ -82,8 +82,8 @@ const maxReason = 500
 // of the duration, requested heap dumps are taken and analyzed, including those
 // at the end of the run. The reason is written to run.json. If the context
 // passed to Start is done, the run counts as interrupted and takes no final
-// dumps. If Stop is called more than once, the reason of the first call is
-// used.
+// dumps. If Stop is called more than once, the reason given in the first call
+// is used.
 func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	w.mu.Lock()
 	if !w.stopped {
