@@ -142,8 +142,8 @@ func (out *page) finalizers(f *android.Finalizers) {
 	}
 }
 
-// manyWaiting is the minimum length of a finalizer queue that is printed,
-// because finalization does not keep up.
+// manyWaiting is the minimum length of a finalizer queue that is printed; a
+// queue of this length shows that finalization does not keep up.
 const manyWaiting = 100
 
 func (out *page) threads(threads []android.Thread) {

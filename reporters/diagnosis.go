@@ -19,8 +19,8 @@ func WriteDiagnosis(w io.Writer, d record.Diagnosis) error {
 	return out.writeTo(w)
 }
 
-// diagnosis writes what was collected and the findings. A snapshot, which only
-// serves for comparison, takes one line. Other diagnoses end with their
+// diagnosis writes what was collected and the findings. A snapshot, which
+// serves only for comparison, takes one line. Other diagnoses end with their
 // summary, whose last line is the end of the leak trace if there is one.
 func (out *page) diagnosis(d record.Diagnosis, several bool) {
 	who := name(d.Process)

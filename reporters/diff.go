@@ -66,7 +66,7 @@ func (out *page) leakChanges(title string, list []analysis.LeakChange, top int) 
 }
 
 // keyLines writes the parts of a leak's key. For a leak whose holder changed,
-// it also writes what held the objects before, in the lines that differ.
+// it also writes the parts of the key in the base that differ.
 func (out *page) keyLines(l *analysis.LeakChange) {
 	if l.Library {
 		return
@@ -131,8 +131,8 @@ func (out *page) pathChanges(title string, paths []analysis.PathChange) {
 	}
 }
 
-// byStep sorts a path after the path that it branches from. Of two branches,
-// the one that changed more comes first.
+// byStep sorts paths so that each follows the path from which it branches. Of
+// two branches, the one that changed more comes first.
 func byStep(a, b analysis.PathChange) int {
 	for i, s := range a.Steps[:min(len(a.Steps), len(b.Steps))] {
 		x, y := s.RetainedBytes.Delta, b.Steps[i].RetainedBytes.Delta

@@ -159,8 +159,8 @@ func holder(p *growth.Place) string {
 }
 
 // ofApp looks below a place for the first object of one of the app's classes,
-// and returns " of " and the class, or "" if there is no such object. It is
-// used if no field above the place belongs to the app.
+// and returns " of " and the class, or "" if there is no such object. This name
+// is used only if no field above the place belongs to the app.
 func ofApp(list []growth.Child) string {
 	for ; len(list) > 0; list = list[0].Children {
 		if class := list[0].Class; !android.IsContainer(class) {

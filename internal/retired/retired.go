@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// Err is wrapped by every error of [Check].
+// Every error that [Check] returns wraps Err.
 var Err = errors.New("files written before leakgate's first release are no longer read: record them again")
 
 // Check returns an error that names the first of the given keys that occurs in

@@ -165,7 +165,7 @@ func Nights() []Night {
 }
 
 // Bases returns kinds of apps, each of which is run twice so that the runs can
-// be compared: growth that both runs have is not a difference.
+// be compared: growth that occurs in both runs is not a difference.
 func Bases(hours float64) []Scenario {
 	noisy := func(s Scenario) Scenario {
 		if s.Sigma == 0 {

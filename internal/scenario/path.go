@@ -39,8 +39,8 @@ var (
 // Scenario is a process to simulate. Sizes are in MB (1024 kB), times in
 // minutes, rates in MB/h. All parts may be combined; a zero part is skipped.
 // When the process restarts, all its memory is released, except the noise, the
-// load and the peaks. The times of a leak, a warm-up and a cache then start
-// again.
+// load and the peaks. After that, the times of a leak, a warm-up and a cache
+// count from the restart.
 type Scenario struct {
 	Name  string
 	Hours float64
@@ -52,7 +52,7 @@ type Scenario struct {
 	// leak comes in lumps of that size at random times (Poisson).
 	Leak, LeakStart, LeakEnd, LeakLump float64
 	LeakDim                            Dim
-	// Walk is a random walk in MB per square root of an hour.
+	// Walk is the standard deviation of a random walk after one hour, in MB.
 	Walk float64
 	// Warm is the size of a warm-up in MB, with time constant WarmTau.
 	Warm, WarmTau float64
@@ -86,7 +86,7 @@ type Scenario struct {
 	// the spans in which it is not watched. Both lists are sorted by time.
 	Restarts []float64
 	Gaps     []Gap
-	// Dies is the cause of each death; WorkEnd is the minute at which the
+	// Dies is the cause of all deaths; WorkEnd is the minute at which the
 	// workload ends, or 0 if it does not end.
 	Dies    detector.Cause
 	WorkEnd float64

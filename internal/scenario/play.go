@@ -58,7 +58,7 @@ func (p *Path) total(i int) float64 {
 	return sum
 }
 
-// Breakdown returns what dumpsys meminfo reads at a point. All of Graphics is
+// Breakdown returns what dumpsys meminfo reports at a point. All of Graphics is
 // EGL mtrack.
 func (p *Path) Breakdown(i int) detector.Breakdown {
 	b := detector.Breakdown{At: at(i), GL: known.Of(0), GfxDev: known.Of(0)}
@@ -102,8 +102,8 @@ type Watch struct {
 	idle bool
 }
 
-// NewWatch returns a Watch at the beginning of a path. Together with
-// [Watch.Until], it does the same as [Play], but in several calls.
+// NewWatch returns a Watch at the beginning of a path. With [Watch.Until], a
+// path can be played in several calls, with the same result as [Play].
 func NewWatch(p *Path, d *detector.Detector, c Conditions, chance func() float64) *Watch {
 	if c.Processes == 0 {
 		c.Processes = 3

@@ -14,9 +14,8 @@ type Mode string
 
 // Android uses all of AndroidReferenceMatchers, the inspectors and the metadata
 // for Android. JVM is for dumps without android.os.Build, on which the Android
-// mode fails. JVM uses the inspectors of the JDK and only the matchers for
-// references, the FinalizerWatchdogDaemon and the thread main; it reads no
-// metadata.
+// mode fails. JVM uses the JDK's inspectors and only three matchers:
+// REFERENCES, FINALIZER_WATCHDOG_DAEMON and MAIN; it reads no metadata.
 const (
 	Android Mode = "android"
 	JVM     Mode = "jvm"
@@ -48,8 +47,8 @@ type Request struct {
 // Answer is Shark's result.
 type Answer struct {
 	Request Request `json:"-"`
-	// Failure is the reason why there is no result, or "". If Failure is set,
-	// all other fields are empty.
+	// Failure is the reason why Shark returned no result, or "". If Failure is
+	// set, all other fields are empty.
 	Failure string `json:"failure"`
 	// Leaking lists the IDs of the objects that the finder selected, in the
 	// finder's order.

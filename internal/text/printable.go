@@ -45,8 +45,7 @@ func printable(s, instead string) string {
 }
 
 // appendPrintable appends b to dst. It replaces each character that is not
-// printable and each run of invalid bytes by the argument "instead". dst may be
-// b[:0] if instead is one byte long.
+// printable and each run of invalid bytes with the argument "instead".
 func appendPrintable(dst, b []byte, instead string) []byte {
 	var m marks
 	invalid := false
@@ -124,7 +123,7 @@ type marks struct {
 	begun bool
 }
 
-// allow reports whether the limit of combining marks allows r here.
+// allow reports whether r may follow under the limit on combining marks.
 func (m *marks) allow(r rune) bool {
 	begun := m.begun
 	m.begun = true

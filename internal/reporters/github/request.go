@@ -90,8 +90,8 @@ func limitPause(asked time.Duration, n int) time.Duration {
 	return secondaryWait<<min(n, 10) + rand.N(5*time.Second)
 }
 
-// backOff returns 1, 2, 4, 8 s, and so on, each randomly up to half longer, so
-// that jobs that failed together do not retry together.
+// backOff returns 1, 2, 4, 8 s, and so on, each extended at random by up to
+// half, so that jobs that failed together do not retry together.
 func backOff(n int) time.Duration {
 	d := time.Second << min(n, 5)
 	return d + rand.N(d/2)
@@ -142,8 +142,8 @@ func (s *Session) turn(ctx context.Context) (done func(), ok bool) {
 		<-s.writing
 		return nil, false
 	}
-	// The pause is counted from the response, because the request arrived
-	// before the response.
+	// The pause starts when the response arrives, because GitHub received the
+	// request before that.
 	return func() {
 		s.lastWrite = time.Now()
 		<-s.writing

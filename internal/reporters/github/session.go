@@ -46,7 +46,7 @@ type Options struct {
 	// Limit is the time limit of each method call, including waits; 0 means 2
 	// minutes.
 	Limit time.Duration
-	// Say, if not nil, is called with notes about waits and retries.
+	// If Say is not nil, it is called with notes about waits and retries.
 	Say func(note string)
 	// Transport sends the requests. If Transport is nil, the session creates
 	// its own transport, which Close closes.
@@ -65,8 +65,8 @@ type Session struct {
 	transport   *authorizer
 	close       func()
 
-	// writing contains one element while a write is in flight; it guards
-	// lastWrite.
+	// writing is a channel that contains one element while a write is in
+	// flight; holding this element is required to access lastWrite.
 	writing   chan struct{}
 	lastWrite time.Time
 

@@ -236,9 +236,9 @@ func (r *repository) owner() string {
 	return cmp.Or(r.Owner.Login, owner)
 }
 
-// setSource reads the run that started a workflow_run event. The field
-// pull_requests of this run also contains pull requests of other repositories
-// in the fork network; for a run of a fork, it is empty.
+// setSource reads the run that started a workflow_run event. This run's
+// pull_requests field also contains pull requests of other repositories in the
+// fork network; for a run of a fork, it is empty.
 func (t *Trigger) setSource(p payload) {
 	run := p.WorkflowRun
 	t.SourceRun, t.HeadSHA, t.HeadBranch = run.ID, run.HeadSHA, run.HeadBranch
