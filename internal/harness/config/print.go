@@ -112,7 +112,7 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 }
 
 // hidden returns the row of a key whose value refers to variables, with the
-// references; it returns nil for other keys.
+// references in place of their values; it returns nil for other keys.
 func (c *Config) hidden(k key, path, indent string) *row {
 	begin := indent + k.name + ": "
 	if text, ok := c.reference(path); ok {
@@ -183,7 +183,7 @@ func (k key) yaml(text string) string {
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// json returns a value as a number, boolean or string of JSON.
+// json returns a value as a JSON number, boolean or string.
 func (k key) json(text string) any {
 	switch {
 	case k.form.plain && jsonNumber.MatchString(text):

@@ -228,8 +228,7 @@ type finding struct {
 	with []string
 }
 
-// add records the problems that a walk over the file found with the given
-// layers over it.
+// add records the problems found by a walk over the file and the given layers.
 func (f *findings) add(w *walker, with string) {
 	for _, p := range w.problems {
 		f.note(p, with, w.lenient)

@@ -90,7 +90,7 @@ func (f *fault) hide(t filled, want string) *fault {
 }
 
 // wanted describes the allowed values of a key. It returns "" if the table of
-// keys has no description.
+// keys does not describe the values of the key.
 func wanted(path string) string {
 	path, _, _ = strings.Cut(path, "[")
 	for _, l := range knownLeaves() {

@@ -146,7 +146,7 @@ func (w *walker) wrote(path string) bool {
 }
 
 // given reports whether a key has a value in the file, in an environment
-// variable or in a flag. A required key may therefore be missing in the file.
+// variable or in a flag. A required key may therefore be missing from the file.
 func (w *walker) given(path string) bool {
 	return w.wrote(path) || slices.ContainsFunc(w.supplied, func(l *layer) bool { return l.supplies(path) })
 }
@@ -600,10 +600,10 @@ type filling struct {
 	fault     *fault
 }
 
-// columnOf returns the column of a part of a value, which it searches in the
-// line where the value begins. It returns the column of the value itself if the
-// part is not in that line, or if the line is too long to be searched for each
-// of many values.
+// columnOf returns the column of a part of a value; it searches for the part in
+// the line where the value begins. It returns the column of the value itself if
+// the part is not in that line, or if the line is too long to be searched for
+// each of many values.
 func (w *walker) columnOf(n *yaml.Node, part string) int {
 	const longest = 4096
 	if part == "" || n.Line < 1 {
@@ -650,7 +650,7 @@ func (f *fault) from(names []string) *fault {
 	return &fault{message: f.message + " (filled in from " + strings.Join(names, ", ") + ")", suggestion: f.suggestion}
 }
 
-// traits are flags that describe which lists are allowed.
+// traits are flags that describe which kinds of lists are allowed.
 type traits uint8
 
 const (

@@ -34,8 +34,8 @@ type Options struct {
 	Progress func(text string)
 
 	limits limits
-	// dial, if not nil, connects to the adb server instead of a connection to
-	// the configured address.
+	// dial, if not nil, returns the connection to the adb server; otherwise,
+	// the configured address is used.
 	dial func(context.Context) (net.Conn, error)
 }
 

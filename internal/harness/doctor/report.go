@@ -120,7 +120,7 @@ type Process struct {
 	Meminfo *Meminfo `json:"meminfo"`
 }
 
-// Reason is the reason why a source is not used.
+// Reason explains why a source is not used.
 type Reason struct {
 	Source string `json:"source"`
 	Answer string `json:"answer"` // refused or unclear

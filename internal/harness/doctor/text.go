@@ -8,8 +8,9 @@ import (
 	"github.com/leakgate/leakgate/capture"
 )
 
-// WriteText prints a report for people. The first line is the outcome with the
-// next step. The checks follow in groups, each with its status as a word.
+// WriteText writes a report in human-readable form. The first line is the
+// outcome with the next step. The checks follow in groups, each with its status
+// as a word.
 func WriteText(w io.Writer, r Report) error {
 	var b strings.Builder
 	b.WriteString(headline(r) + "\n")

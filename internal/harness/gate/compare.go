@@ -52,7 +52,8 @@ type pair struct {
 	// loads reports whether any base run has loaded a class; headLoads reports
 	// whether head has.
 	loads, headLoads func(string) bool
-	// absent is the number of base runs if the process is in none of them.
+	// absent is the number of base runs if the process is in none of them, and
+	// 0 otherwise.
 	absent int
 	// pinned pairs the process with the same process in the runs of the pinned
 	// release. In the pair for the pinned release, pinned is nil.
@@ -245,7 +246,7 @@ type contrast struct {
 
 	// has lists the base runs that contain the place.
 	has []baseRun
-	// rates lists the measures of the base runs for which a measure is known.
+	// rates lists the measures of those base runs whose measure is known.
 	// ratedRuns is the number of runs with a measure, and sized is the number
 	// of runs with a size.
 	rates            []measure
@@ -253,7 +254,8 @@ type contrast struct {
 	rate             measure
 	rated            bool
 	// common is the number of loops after which the sizes are compared. The
-	// field each lists the size of one object in every base run, largest first.
+	// field named each lists the size of one object in every base run, largest
+	// first.
 	common   float64
 	each     []float64
 	headEach float64
@@ -433,7 +435,7 @@ func (c *contrast) missingLately() string {
 }
 
 // gapByChance returns the probability that all later runs lack a leak although
-// nothing has changed. The parameter with is the number of earlier runs that
+// nothing has changed. The with parameter is the number of earlier runs that
 // contain the leak. The share of runs that contain the leak is unknown; before
 // the first run, all shares are equally likely (Laplace's rule of succession).
 func gapByChance(later, with, earlier int) float64 {
@@ -445,7 +447,7 @@ func gapByChance(later, with, earlier int) float64 {
 }
 
 // unseen returns the status of a place that is not in any base run, or in none
-// of the newest ones. The parameter where describes these runs.
+// of the newest ones. The where parameter describes these runs.
 func (c *contrast) unseen(where string) (comparison.Status, string) {
 	h := c.head
 	_, bytes := h.last()
