@@ -34,7 +34,7 @@ const (
 	listedClasses = 10
 )
 
-// heap analyses a heap dump, converts it to the form in which it is kept, and
+// heap analyzes a heap dump, converts it to the form in which it is kept, and
 // returns the lines for the summary.
 func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
 	report, err := r.analyseHeap(ctx, c, file)
@@ -177,7 +177,7 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	return lines
 }
 
-// listLeaks lists the leaks of a dump, with their keys, in the record, for
+// listLeaks adds the leaks of a dump and their keys to the record, for
 // comparison with other dumps.
 func (c *Case) listLeaks(leaks []analysis.Leak) {
 	c.Record.Leaks, c.Record.LeaksOmitted = []record.DumpLeak{}, 0
@@ -248,8 +248,8 @@ func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	return library
 }
 
-// smallLeak is a factor: an accumulation that retains more than this many times
-// as much memory as a leak is reported before the leak.
+// An accumulation is reported before a leak if it retains more than smallLeak
+// times as much memory.
 const smallLeak = 20
 
 func (c *Case) findLeak(l *analysis.Leak, what string) {

@@ -71,7 +71,7 @@ func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
 }
 
 // threadGroup returns the part of a name pattern that may be shown for a group
-// of the given number of threads.
+// with the given number of threads.
 func (c *Case) threadGroup(pattern string, threads int) string {
 	if pattern == noName {
 		return pattern
@@ -93,7 +93,7 @@ func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading
 	return g
 }
 
-// parseThreads parses the output of grep. If a name contains a line feed, the
+// parseThreads parses the output of grep. If a name contains a newline, the
 // rest of the name is not a thread and is skipped.
 func parseThreads(content []byte) (list []footprint.Thread, directories []string) {
 	for line := range strings.Lines(string(content)) {

@@ -63,8 +63,8 @@ type Options struct {
 	// set both to the same value.
 	Cooldown time.Duration
 	// Steps holds, for each recipe (java, native, gpu, thread or unknown), the
-	// steps that are added to it. The steps for the key all are added to each
-	// of these recipes.
+	// steps that are added to it. The steps with the key "all" are added to
+	// each of these recipes.
 	Steps map[string][]Step
 	// Mapping contains the source names for an obfuscated build; nil if the
 	// build is not obfuscated.

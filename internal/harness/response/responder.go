@@ -20,13 +20,13 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Responder collects and analyses the artifacts of one run. Create one with
+// Responder collects and analyzes the artifacts of one run. Create one with
 // New.
 type Responder struct {
 	dir     string
 	options Options
-	// token is a part of the names of files on devices. It is different for
-	// each run.
+	// token is part of the names of files on devices, and differs from run to
+	// run.
 	token string
 	// hide is nil if strings of the app are shown.
 	hide *android.Redactor
@@ -116,14 +116,14 @@ type Case struct {
 }
 
 // leastFree is the minimum free space on the host, in bytes, for a snapshot:
-// each snapshot takes some MB, and there may be many suspicions in one night.
+// each snapshot takes a few MB, and there may be many suspicions in one night.
 const leastFree = 32 << 20
 
 // Collect collects the artifacts of an order from the device. An error means
 // that the device does not respond, that a folder cannot be written, or that
-// ctx is done. The case contains what was collected until then. It is nil only
-// if the recipe is unknown, no folder could be created, or there is no space
-// for a snapshot.
+// ctx is done. Even then, the case contains what was collected before the
+// error; it is nil only if the recipe is unknown, no folder could be created,
+// or there is no space for a snapshot.
 func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts capture.Facts, o Order) (*Case, error) {
 	recipe, ok := r.options.recipe(o.Recipe)
 	if !ok {

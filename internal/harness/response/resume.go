@@ -19,11 +19,11 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Resume completes a run that was killed: it analyses what was collected,
+// Resume completes a run that was killed: it analyzes what was collected,
 // leaves heap dumps in the form in which the run was to keep them, and removes
 // incomplete files. It completes diagnoses in place; the warnings describe what
 // could not be done. An error means that a folder cannot be written or that ctx
-// is done; the next call then analyses the rest. Only the options Memory and
+// is done; the next call then analyzes the rest. Only the options Memory and
 // Mapping are used.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	warnings, err = removePartial(dir, o, diagnoses)
@@ -202,7 +202,7 @@ func (f folder) leave(o Options, file string) []error {
 	if done && r.options.Keep != Nothing {
 		return nil
 	}
-	// No later report analyses the dump, so a dump that is not to be kept is
+	// No later report analyzes the dump, so a dump that is not to be kept is
 	// removed now.
 	c := &Case{folder: f, Order: Order{Trigger: record.TriggerDemand}, interrupted: !d.Analyzed}
 	c.Record.Steps = []record.Collected{{Step: heapStep, File: file}}

@@ -92,7 +92,7 @@ func (p place) compare(q place) int {
 }
 
 // keepGrowth adds the growth of a series to the results, if the series has at
-// least two dumps. The caller then drops the series, because it uses much
+// least two dumps. The caller then drops the series, because it uses a lot of
 // memory.
 func (r *Responder) keepGrowth(s *series) error {
 	if s.dumps < 2 {
