@@ -254,7 +254,8 @@ func TestReplayAndReportReadAlike(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
 		refused bool
-		// The number of gaps is higher by one if a line is missing.
+		// gaps is the expected number of gaps, which is higher by one if a
+		// sample is missing.
 		gaps int
 	}{
 		"whole":                      {text(whole()), false, 1},

@@ -88,9 +88,9 @@ func TestDetectableLeakOfRecordedRuns(t *testing.T) {
 	}
 }
 
-// slowest returns the rate, in MB/h, of the slowest leak that is found and
-// would also be found at 1.15 times that rate. It tries rates that increase by
-// a factor of 1.15, starting at a third of a guess.
+// slowest returns the lowest rate, in MB/h, at which a leak is found, provided
+// that it is also found at 1.15 times that rate. It tries rates that increase
+// by a factor of 1.15, starting at a third of a guess.
 func slowest(list []point, from, guess float64) float64 {
 	for rate := guess / 3; rate < 20*guess; rate *= 1.15 {
 		if gateWith(list, rate, from) == detector.Leak && gateWith(list, rate*1.15, from) == detector.Leak {

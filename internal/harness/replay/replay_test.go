@@ -275,7 +275,7 @@ const lineHeader = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:0
 
 const articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 
-// The same recording gets the same verdicts from both policies, whether it is
+// Under each policy, the same recording gets the same verdicts, whether it is
 // one long table, several tables, or a run.
 func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))

@@ -28,8 +28,8 @@ import (
 // secret is a string that a person has typed.
 const secret = "mail of somebody@example.org"
 
-// dumpWithSecret returns a dump of an app with a leak of two Activities and a
-// string.
+// dumpWithSecret returns a dump of an app that leaks two Activities and holds
+// the secret in a String and in an array.
 func dumpWithSecret(t testing.TB) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
@@ -168,8 +168,8 @@ func TestKeptRecorded(t *testing.T) {
 		}
 		none := analyzed(t, New(t.TempDir(), Options{Keep: Nothing}), "java", nil,
 			map[string][]byte{"heap.hprof": dump})
-		// The hashes of strings are the same, whichever part of the dump is
-		// kept.
+		// Whichever part of the dump is kept, analysis.json contains hashes in
+		// place of the app's strings.
 		shown := regexp.MustCompile(`"value": "[^…"]`)
 		for _, text := range [][]byte{files["analysis.json"], contents(t, none.folder.path)["analysis.json"]} {
 			if shown.Match(text) || !bytes.Contains(text, []byte(`"value": "…#`)) {
@@ -225,9 +225,9 @@ func TestKeptDamaged(t *testing.T) {
 	}
 }
 
-// An interrupted run does not wait for the analysis, and leaves no dump
-// unchanged. A dump that was not analyzed is marked as such and kept until it
-// is analyzed. A diagnosis on demand is the exception, because no report is
+// An interrupted run does not wait for the analysis, but strips every dump that
+// it keeps. A dump that was not analyzed is marked as such and kept until it is
+// analyzed. A diagnosis on demand is the exception, because no report is
 // created later.
 func TestKeptInterrupted(t *testing.T) {
 	const report = "the run was interrupted before the dump was analyzed: run leakgate report"
@@ -448,7 +448,8 @@ func checkNames(t *testing.T, dir string, d record.Diagnosis) {
 	}
 }
 
-// A dump that would need more memory than available is rejected with an error.
+// A dump that would need more memory than is available is rejected with an
+// error.
 func TestHeapMemory(t *testing.T) {
 	r := New(t.TempDir(), Options{Memory: func() int64 { return 1 }})
 	c := analyzed(t, r, "java", nil, map[string][]byte{"heap.hprof": dumpWithSecret(t)})

@@ -288,7 +288,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 				case c.stays == "stripped":
 					equal(t, "analyzed", leaksOf(t, kept), leaks)
 				}
-				// A diagnosis that the run has recorded is unchanged.
+				// A diagnosis that is recorded as analyzed stays unchanged.
 				put(t, f, files)
 				if warnings, err := Resume(t.Context(), dir, Options{},
 					[]record.Diagnosis{{Folder: f.name, Analyzed: true}}); err != nil || len(warnings) > 0 {
@@ -304,8 +304,8 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 }
 
 // If the run is killed at any point while it packs a dump, the line of the
-// diagnosis names the dump as it was pulled. The next report has the same
-// result as without the kill, and leaves only one dump.
+// diagnosis names the dump as it was pulled. The next report returns the same
+// result as if the run had not been killed, and leaves only one dump.
 func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Raw, Nothing} {
 		r, c, line := killed(t, keep)
@@ -442,7 +442,7 @@ func TestPackFails(t *testing.T) {
 	}
 }
 
-// fullDisk is a writer that accepts a number of bytes, left, and then fails.
+// fullDisk is a writer that fails once it has accepted left bytes.
 type fullDisk struct{ left int }
 
 func (d *fullDisk) Write(p []byte) (int, error) {
