@@ -349,8 +349,9 @@ func TestResumeOfTruncatedPackedDump(t *testing.T) {
 	whole := packedDump(t, dump)
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)-1] ^= 0x55 // of the checksum
-	// RFC 8878, 3.1.1: a frame without a size, with blocks of four bytes that
-	// each unpack to 128 KiB of zeros, after a frame with the head of a dump.
+	// This is a frame with the beginning of a dump, followed by a frame without
+	// a size whose blocks of four bytes each unpack to 128 KiB of zeros (RFC
+	// 8878, 3.1.1).
 	bomb := append(packedDump(t, dump[:1000]),
 		append([]byte("\x28\xb5\x2f\xfd\x00\x38"), bytes.Repeat([]byte{0x02, 0x00, 0x10, 0x00}, 4096)...)...)
 	for name, x := range map[string]struct {

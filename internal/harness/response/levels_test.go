@@ -127,7 +127,7 @@ type phone struct {
 	javaHeap known.Int
 }
 
-// leaks holds the process of each kind of leak.
+// leaks maps the name of each kind of leak to the kind in the simulator.
 var leaks = map[string]androidsim.Kind{
 	"java": androidsim.Java, "native": androidsim.Native, "gpu": androidsim.GPU, "thread": androidsim.Thread,
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// localPhone is a simulated phone without a connection in between.
+// localPhone is a simulated phone that is called directly, not through adb.
 type localPhone struct {
 	*androidsim.Phone
 	// before, if not nil, is called before each command and may return its
@@ -126,7 +126,7 @@ var kinds = map[string]detector.LeakKind{
 	"unknown": detector.Unknown,
 }
 
-// order returns an order for one diagnosis of the process.
+// order returns the Order to diagnose the process with a recipe.
 func (w *watched) order(recipe string, before *MemorySnapshot) Order {
 	return Order{
 		Process: w.process, Level: w.level, Recipe: recipe, Kind: kinds[recipe], Trigger: record.TriggerLeak, T: 60,
@@ -216,8 +216,8 @@ func checkRecord(t testing.TB, d record.Diagnosis) {
 		texts = append(append(texts, f.Name), f.Trace...)
 	}
 	for _, line := range texts {
-		// A line of a trace may contain the names of a class and its owner, and
-		// a string of each.
+		// A line of a trace may contain up to four texts: the names of a class
+		// and its owner, and a string for each.
 		if line != text.Printable(line) || utf8.RuneCountInString(line) > 4*maxText {
 			t.Errorf("%d characters: %.100q", utf8.RuneCountInString(line), line)
 		}
@@ -228,7 +228,7 @@ func checkRecord(t testing.TB, d record.Diagnosis) {
 	}
 }
 
-// checkWritten checks that diagnosis.json is the record.
+// checkWritten checks that diagnosis.json contains the record.
 func checkWritten(t testing.TB, c *Case) {
 	t.Helper()
 	text, err := os.ReadFile(c.folder.in("diagnosis.json"))

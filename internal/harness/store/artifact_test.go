@@ -80,7 +80,7 @@ func TestArtifactLoad(t *testing.T) {
 	}
 }
 
-// If none of several artifacts is a baseline, the error names one of them.
+// If one of several artifacts is not a baseline, the error names it.
 func TestArtifactDamaged(t *testing.T) {
 	damaged := errors.New("damaged")
 	s := open(t, "artifact:base",

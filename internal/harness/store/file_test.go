@@ -123,7 +123,7 @@ func TestFileBehindLink(t *testing.T) {
 	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The name of the temporary file is a hostile link.
+	// A hostile link has the name of the temporary file.
 	victim := filepath.Join(other, "victim")
 	if err := errors.Join(os.WriteFile(victim, []byte("safe"), 0o600),
 		os.Symlink(victim, filepath.Join(other, ".real.json.new"))); err != nil {
@@ -143,7 +143,8 @@ func TestFileBehindLink(t *testing.T) {
 	}
 }
 
-// A file that another writer creates at any moment is not a dangling link.
+// A file that another writer may create at any moment is not mistaken for a
+// dangling link.
 func TestFileAppearing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "base.json")
 	stop, done := make(chan struct{}), make(chan error, 1)

@@ -321,8 +321,8 @@ func TestGitConcurrentWriter(t *testing.T) {
 	}
 }
 
-// A branch that another writer creates between the fetch that finds no branch
-// and the question whether it exists must be fetched.
+// If a branch is missing when it is fetched, but another writer creates it
+// before its existence is checked, it must be fetched again.
 func TestGitBranchAppears(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")
@@ -460,7 +460,7 @@ func TestGitRejected(t *testing.T) {
 	w.clean()
 }
 
-// wrap adds a git to the PATH that runs a script before the first call of a
+// wrap adds to the PATH a git that runs a script before the first call of a
 // subcommand. In the script, GIT is the real git.
 func (w *world) wrap(subcommand, script string) {
 	w.t.Helper()

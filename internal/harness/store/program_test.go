@@ -57,7 +57,8 @@ func testProgram(t *testing.T) string {
 	return path
 }
 
-// appendChild appends the numbers FROM to TO to the file store PATH.
+// appendChild appends the numbers from FROM up to, but not including, TO to the
+// file store PATH.
 func appendChild(args []string) int {
 	from, _ := strconv.Atoi(args[1])
 	to, _ := strconv.Atoi(args[2])
@@ -221,7 +222,8 @@ func TestWordsAgreeWithShell(t *testing.T) {
 	}
 }
 
-// baseChild is a program for command: stores: MODE FILE VERB.
+// baseChild is the program of a command: store, with the arguments MODE, FILE
+// and VERB.
 func baseChild(args []string) int {
 	mode, file, verb := args[0], args[1], args[2]
 	switch mode {

@@ -59,7 +59,7 @@ func whenReady(pids string, f func()) {
 	f()
 }
 
-// If the caller cancels, a hanging program is ended together with its child
+// If the caller cancels, a hanging program is stopped together with its child
 // processes.
 func TestCommandHangs(t *testing.T) {
 	dir := t.TempDir()
@@ -96,7 +96,7 @@ func TestGitHangs(t *testing.T) {
 	w.clean()
 }
 
-// A program is ended when the time limit of the store has passed.
+// A program is stopped when the time limit of the store expires.
 func TestCommandLimit(t *testing.T) {
 	s := open(t, "command:sh -c 'exec sleep 1000'", Options{Limit: 50 * time.Millisecond})
 	if _, err := s.Load(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||

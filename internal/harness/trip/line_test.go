@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// solve solves linear equations by elimination with pivots.
+// solve solves linear equations by Gaussian elimination with pivoting.
 func solve(a [][]float64, b []float64) []float64 {
 	n := len(b)
 	for i := range n {
@@ -99,7 +99,7 @@ func TestLineAgainstNormalEquations(t *testing.T) {
 			variance, df = sse/own, own
 		}
 		// The variance of the slope is the variance of the residuals times the
-		// diagonal element of the inverse matrix.
+		// slope's diagonal element of the inverse of the normal matrix.
 		sx, sxx := 0.0, 0.0
 		for _, v := range x {
 			sx, sxx = sx+v, sxx+v*v
