@@ -225,8 +225,8 @@ type Place struct {
 
 // Description contains what reports say about a place.
 type Description struct {
-	// Class is the class of most objects; HeldBy is the reference that holds
-	// them.
+	// Class is the class with the most objects; HeldBy is the reference that
+	// holds them.
 	Class        string   `json:"class,omitempty"`
 	HeldBy       string   `json:"held_by,omitempty"`
 	KeyText      []string `json:"key_text,omitempty"`
@@ -246,7 +246,7 @@ func (p *Place) last() (count, bytes int64) {
 	return count, bytes
 }
 
-// leaking returns the class of most objects at the last moment.
+// leaking returns the class with the most objects at the last moment.
 func (p *Place) leaking() string {
 	class, most := p.Class, int64(0)
 	for name, counts := range p.Classes {

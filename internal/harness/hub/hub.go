@@ -210,8 +210,8 @@ type Opened struct {
 	Strict bool
 }
 
-// Open starts the run if necessary, and opens a check. Recount must be called
-// to count the objects before the body of the spec.
+// Open starts the run if necessary, and opens a check. Call Recount before the
+// body of the spec, to count the objects.
 func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err := h.Start(ctx, false); err != nil {
 		return Opened{}, err

@@ -166,7 +166,7 @@ func (o *Options) suiteChoices() []config.Choice {
 	return out
 }
 
-// appKey matches the key app in a YAML file.
+// appKey matches the app key in a YAML file.
 var appKey = regexp.MustCompile(`(?m)^\{?\s*["']?app["']?\s*:`)
 
 // endless is a duration that is longer than any suite.

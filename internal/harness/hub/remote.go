@@ -36,7 +36,8 @@ func NewRemote(path string) *Remote {
 // maxReply is the maximum size of a response, in bytes.
 const maxReply = 64 << 20
 
-// errNoHub is returned if the first process has exited or did not start.
+// errNoHub is returned if the first process does not respond correctly, for
+// example because it has exited.
 var errNoHub = errors.New("the first process of the suite, which owns the device, does not respond")
 
 // post sends a request and returns the body of the response.

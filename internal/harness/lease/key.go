@@ -85,7 +85,8 @@ func foldCase(path string) string {
 	return path
 }
 
-// String describes the key for people; it is printable even if the key is not.
+// String returns the key in human-readable form; it is printable even if the
+// key is not.
 func (k Key) String() string { return k.kind + " " + text.Quote(k.shown, 160) }
 
 // path returns the path of the key's file in a folder. The hash turns any key

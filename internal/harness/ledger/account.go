@@ -17,8 +17,8 @@ import (
 type Account struct {
 	capture.Process
 	Detector *detector.Detector
-	// LastUp is the device's clock at the latest sample of the current series;
-	// 0 if there is no sample.
+	// LastUp is the time of the latest sample of the current series on the
+	// device's clock; 0 if there is no sample.
 	LastUp    time.Duration
 	LastBytes int64
 	// Samples counts the judged samples. First and Last are t_s of the first
@@ -27,8 +27,8 @@ type Account struct {
 	First, Last float64
 	// Marks counts the marks since the account was opened.
 	Marks int
-	// Diagnosed is the device's clock when the latest diagnosis of a leak
-	// ended; 0 if there was none since the device booted.
+	// Diagnosed is the time on the device's clock at which the latest diagnosis
+	// of a leak ended; 0 if there was none since the device booted.
 	Diagnosed time.Duration
 
 	part     *Part
@@ -109,7 +109,7 @@ const (
 	// maxJumps is the maximum number of jumps in a verdict.
 	maxJumps = 16
 	// maxDiagnoses is the maximum number of diagnoses of one process in
-	// run.json: a run overnight may take a dump at each mark.
+	// run.json: an overnight run may take a dump at each mark.
 	maxDiagnoses = 500
 	// maxMissing is the maximum number of missing heap dumps of one process in
 	// run.json.
@@ -343,7 +343,8 @@ var causes = map[string]detector.Cause{
 	"kill": detector.Killed, "exit": detector.Exited, "reboot": detector.Rebooted,
 }
 
-// Reasons returns the reasons of deaths whose causes a detector distinguishes.
+// Reasons returns the reasons for a death whose causes a detector
+// distinguishes.
 func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
 
 // endOf returns the time and cause of a death for the detector. If the line
@@ -356,8 +357,8 @@ func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	return at, causes[e.Reason]
 }
 
-// addDeath adds the death of a life. up is the device's clock when the reason
-// was read.
+// addDeath adds the death of a life. up is the time on the device's clock at
+// which the reason was read.
 func (a *Account) addDeath(e record.Event, up time.Duration) {
 	d := a.incidents.explain(deathOf(e))
 	e.Reason = d.Reason
@@ -433,7 +434,7 @@ func (a *Account) warn(warning string) {
 	}
 }
 
-// WasLeaking reports whether the process was in the state LEAKING at any time
+// WasLeaking reports whether the process was in the LEAKING state at any time
 // between two times of the run, given in seconds.
 func (a *Account) WasLeaking(from, to float64) bool {
 	leaking := false

@@ -220,7 +220,7 @@ func (x *AppSum) open() {
 // seconds returns t_s of the latest value.
 func (x *AppSum) seconds() float64 { return x.members[0].part.Seconds(x.latest()) }
 
-// latest returns the device's clock at the latest new value.
+// latest returns the time of the latest new value on the device's clock.
 func (x *AppSum) latest() time.Duration {
 	var at time.Duration
 	for _, m := range x.members {
@@ -271,7 +271,8 @@ func (x *AppSum) slowest() time.Duration {
 	return max(p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval)
 }
 
-// hold returns how long the latest value of a process replaces a missing one.
+// hold returns how long the latest value of a process is used in place of a
+// missing one.
 func (x *AppSum) hold(m *member) time.Duration {
 	return min(max(2*m.step, 2*x.slowest()), maxHold)
 }
