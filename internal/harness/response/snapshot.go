@@ -19,8 +19,8 @@ import (
 // MemorySnapshot holds what was read from one life of a process at one time,
 // for later comparison. Missing readings are nil or unknown.
 type MemorySnapshot struct {
-	// smaps and showmap are the same mappings from two sources, with slightly
-	// different sums.
+	// smaps and showmap contain the same mappings from two sources, with
+	// slightly different sums.
 	smaps, showmap *footprint.Map
 	// threads holds the threads whose names were read. nameless holds the
 	// threads for which only ids were read, if that reading is newer.

@@ -192,7 +192,7 @@ func unknown(scheme, rest string) error {
 }
 
 // editDistance returns the number of insertions, deletions, substitutions and
-// swaps of two neighbors that turn a into b (optimal string alignment).
+// swaps of adjacent characters that turn a into b (optimal string alignment).
 func editDistance(a, b string) int {
 	if len(a) > 2*len(b) {
 		return len(a) // too long to resemble any scheme

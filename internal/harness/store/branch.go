@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// maxRef is the maximum length in bytes of a branch, a remote and a path on a
-// branch: a loose ref is a file.
+// maxRef is the maximum length in bytes of the name of a branch or remote and
+// of a path on a branch, because git may store a ref as a file.
 const maxRef = 200
 
 // parseGit reads [REMOTE/]BRANCH#PATH.

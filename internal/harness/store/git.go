@@ -81,8 +81,8 @@ type attempt struct {
 	rejection    error
 }
 
-// attempt tries to update the branch once. The update is complete if the push
-// is not rejected.
+// attempt tries to update the branch once. The update is complete unless the
+// returned attempt has a rejection.
 func (s *scratch) attempt(ctx context.Context, last attempt, apply func(old [][]byte) ([]byte, error)) (attempt,
 	error) {
 	tip, err := s.fetch(ctx)
@@ -139,7 +139,7 @@ func (s *scratch) fetch(ctx context.Context) (string, error) {
 	return s.line(ctx, nil, "rev-parse", "--verify", fetched+"^{commit}")
 }
 
-// sameless returns err, or nil if both errors have the same message.
+// sameless returns err, or nil if err has the same message as other.
 func sameless(err, other error) error {
 	if err == nil || err.Error() == other.Error() {
 		return nil
