@@ -395,8 +395,8 @@ var outcomeText = map[string]string{
 	record.OutcomeUnfinished: "the test did not end",
 }
 
-// ownFailure returns the message of a test that itself failed. This failure is
-// reported before a leak.
+// ownFailure returns the message of a test that itself failed. The failure is
+// stated first, followed by the leak if there is one.
 func ownFailure(c record.Check, leaks bool) string {
 	message := cmp.Or(firstLine(c.Stack), outcomeText[c.Outcome])
 	if leaks {

@@ -56,7 +56,7 @@ func split(leaks []analysis.Leak) (app, library []analysis.Leak) {
 	return leaks[:at], leaks[at:]
 }
 
-// noLeaks describes how certain the absence of leaks is.
+// noLeaks says how certain it is that there are no leaks.
 func noLeaks(r *analysis.Report) string {
 	if len(r.Undecided) == 0 {
 		return "none found"
@@ -245,8 +245,8 @@ func lookFirst(l *analysis.Leak) int {
 	return first
 }
 
-// joined returns a reference as it follows its owner: after a dot if it is a
-// field.
+// joined formats a reference for printing directly after its owner: a field is
+// preceded by a dot.
 func joined(e analysis.TraceElement) string {
 	if e.Kind == "instance_field" || e.Kind == "static_field" {
 		return "." + e.Reference
@@ -471,8 +471,8 @@ func (out *page) beside(indent string, list []analysis.ClassSum) {
 	}
 }
 
-// longestSentence is the maximum number of characters printed of a reason or a
-// label.
+// longestSentence is the maximum printed length of a reason or a label, in
+// characters.
 const longestSentence = 500
 
 // sentence returns a message of an inspector on one line, truncated if

@@ -45,7 +45,8 @@ func printable(s, instead string) string {
 }
 
 // appendPrintable appends b to dst. It replaces each character that is not
-// printable and each run of invalid bytes with the argument "instead".
+// printable and each run of invalid bytes with the argument "instead". dst may
+// be b[:0] if instead is one byte long.
 func appendPrintable(dst, b []byte, instead string) []byte {
 	var m marks
 	invalid := false

@@ -15,7 +15,7 @@ type AppVerdict struct {
 	// the sum provides no additional result.
 	Leaking []string `json:"leaking_processes"`
 	// Samples is the number of sums. Restarts is the number of times that all
-	// processes had ended.
+	// processes ended and the app started again.
 	Samples  int `json:"samples"`
 	Details  int `json:"breakdowns"`
 	Restarts int `json:"restarts"`
@@ -64,7 +64,7 @@ func (a *AppVerdict) SetVerdict(p Process) {
 		p.Shares
 }
 
-// Verdict returns the verdict on an app in the form of a Process.
+// Verdict returns the verdict on an app as a Process.
 func (a AppVerdict) Verdict() Process {
 	return Process{
 		Device: a.Device, User: a.User, Process: a.App, Samples: a.Samples, Details: a.Details, Restarts: a.Restarts,

@@ -83,7 +83,8 @@ type CheckedProcess struct {
 	// Folder is the directory of the heap dump, relative to the run directory,
 	// or "" if no dump was taken.
 	Folder string `json:"folder,omitempty"`
-	// Leaks lists the leaks in the heap dump that grew since the previous dump.
+	// Leaks lists the leaks in the heap dump that have more objects than in the
+	// previous dump.
 	Leaks []CheckedLeak `json:"leaks"`
 	// Older lists the leaks that existed before the check but were not found by
 	// an earlier check.

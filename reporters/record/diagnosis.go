@@ -23,7 +23,7 @@ type Diagnosis struct {
 	Duration float64 `json:"duration_s"`
 	Analysis float64 `json:"analysis_s"`
 	// Trigger is leak, suspicious, mark, marks, first, last, end, final or
-	// demand; Mark is the name of the mark.
+	// demand; Mark is the name of the mark that triggered the diagnosis.
 	Trigger string `json:"trigger"`
 	Mark    string `json:"mark,omitempty"`
 	// Kind is the kind of the leak, or None if it was not determined. Recipe
@@ -37,7 +37,7 @@ type Diagnosis struct {
 	// incomplete), nothing, or interrupted.
 	Outcome string `json:"outcome"`
 	// Keep is the form in which a heap dump is kept: stripped, raw or none.
-	// Analyzed reports whether everything was analyzed.
+	// Analyzed reports whether the analysis finished without being interrupted.
 	Keep     string      `json:"keep"`
 	Analyzed bool        `json:"analyzed"`
 	Steps    []Collected `json:"steps"`
@@ -110,8 +110,8 @@ type Collected struct {
 	Step string `json:"step"`
 	// Outcome is complete, fallback, skipped or failed.
 	Outcome string `json:"outcome"`
-	// File is the artifact in the folder, or "" if there is none. Bytes is the
-	// size of the file.
+	// File is the name of the artifact in the folder, or "" if there is none.
+	// Bytes is the size of the file.
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 	// Purpose describes what the step shows, Note describes what the method
@@ -122,7 +122,7 @@ type Collected struct {
 	Duration float64  `json:"duration_s"`
 }
 
-// Finding is one thing that grew or leaks.
+// Finding describes one kind of object or memory that grew or leaks.
 type Finding struct {
 	// Type is leak, library_leak, suspect, growing (between dumps),
 	// native_kind, library, mapping, meminfo, threads or graphics.
@@ -133,7 +133,8 @@ type Finding struct {
 	Count      *int64 `json:"count"`
 	CountDelta *int64 `json:"count_delta"`
 	// Bytes is the present size of the counted objects, mappings, threads or
-	// buffers. BytesDelta is the increase in size.
+	// buffers. BytesDelta is the increase in Bytes, or null if there is no
+	// earlier value.
 	Bytes      *int64 `json:"bytes"`
 	BytesDelta *int64 `json:"bytes_delta"`
 	// Share is the part of the total growth of the finding's kind, from 0 to 1.
@@ -147,8 +148,9 @@ type Finding struct {
 // The triggers of a diagnosis, in order: a leak; a first suspicion (a snapshot
 // for comparison); a mark; all dumps at marks together; the first mark or the
 // end of a process's start (a snapshot); the end of the run (a second snapshot,
-// compared with the first); the end of the run for a process without and with a
-// suspicion; and a user's request.
+// compared with the first); the end of the run for a process that is not
+// suspicious; the end of the run for a suspicious process; and a user's
+// request.
 const (
 	TriggerLeak       = "leak"
 	TriggerSuspicious = "suspicious"

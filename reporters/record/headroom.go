@@ -11,8 +11,8 @@ type Headroom struct {
 	// ThreadLimitBy is the name of that limit.
 	ThreadLimit   *int64 `json:"thread_limit"`
 	ThreadLimitBy string `json:"thread_limit_by,omitempty"`
-	// Virtual is the used address space in bytes. It is not limited in a 64-bit
-	// process.
+	// Virtual is the used address space in bytes. The address space of a 64-bit
+	// process is not limited.
 	Virtual      *int64 `json:"virtual_bytes"`
 	VirtualLimit *int64 `json:"virtual_limit_bytes"`
 	// Bits is 32 or 64, or 0 if unknown.
@@ -65,7 +65,7 @@ type Standing struct {
 	Share    *float64 `json:"share"`
 	Rate     *float64 `json:"rate_per_h"`
 	TimeLeft *float64 `json:"time_left_s"`
-	// Exceeded reports whether the use exceeded the limit. In that case, Limit
+	// Exceeded reports whether the use exceeded the limit. If it is set, Limit
 	// cannot be the real limit.
 	Exceeded bool `json:"exceeded,omitempty"`
 	// Assumed has the same meaning as in LimitWarning.

@@ -23,8 +23,7 @@ type Incident struct {
 	Text  string  `json:"text"`
 }
 
-// IncidentKinds returns the reasons of deaths and faults that count as
-// incidents.
+// IncidentKinds returns the kinds of deaths and faults that count as incidents.
 func IncidentKinds() []string {
 	return []string{"crash", "native_crash", "anr", "out_of_memory", "memory_limiter", "anomaly", "low_memory"}
 }
