@@ -28,7 +28,7 @@ type scratch struct {
 // local lists the variables with which git finds a repository (`git rev-parse
 // --local-env-vars`); they are set if leakgate runs in a hook. trace lists the
 // variables that make git print what it sends. asking lists the variables that
-// would open a window for a password.
+// would make git or ssh open a password dialog.
 var (
 	local = []string{
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",

@@ -16,8 +16,7 @@ var (
 	// and hiding too much does no harm.
 	userInfo = regexp.MustCompile(`://[^\s'"]*@`)
 	query    = regexp.MustCompile(`(://[^\s'"?]*)\?[^\s'"]*`)
-	// authorization matches a header as git prints it when it traces what it
-	// sends.
+	// authorization matches an Authorization header in git's trace output.
 	authorization = regexp.MustCompile(`(?i)(authorization\s*:\s*)[^\r\n'"]*`)
 )
 

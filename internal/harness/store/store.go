@@ -12,12 +12,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// ErrNone is returned by Load if the store works and has no baseline yet.
+// ErrNone is returned by Load if the store works but has no baseline yet.
 var ErrNone = errors.New("no baseline yet")
 
 const (
 	// maxContent is the maximum size of a baseline in bytes. A typical baseline
-	// has some hundred kB.
+	// has a few hundred kB.
 	maxContent = 16 << 20
 	// defaultLimit is the time limit of one Load or Update.
 	defaultLimit = 2 * time.Minute
@@ -113,7 +113,7 @@ func (s *Store) String() string { return s.name }
 
 // Load returns the baseline. For artifact:NAME, Load may return several
 // baselines, newest first, because concurrent runs upload separate versions.
-// The error is ErrNone if the store works and has no baseline.
+// The error is ErrNone if the store works but has no baseline.
 func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()

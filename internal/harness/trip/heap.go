@@ -128,7 +128,7 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 }
 
 // increments returns the differences between each dump and the previous one, in
-// objects, or in bytes if it is the objects that become larger.
+// objects, or in bytes if the objects become larger rather than more numerous.
 func increments(p *growth.Place) []int64 {
 	if !p.Larger {
 		return p.Increments

@@ -32,13 +32,13 @@ func memory(noise float64) rule {
 	return rule{unit: record.UnitKB, noise: noise, least: noise * 2 / 3, found: noise * 4 / 3}
 }
 
-// quietShare is the share of the found rate. A measure counts as quiet only if
-// its upper bound is below this share.
+// quietShare limits the rate of a quiet measure: the upper bound on its rate
+// must be below this share of rule.found, unless its growth has settled.
 const quietShare = 0.85
 
-// The rules of counts. Screens and their contexts are objects that no pool
-// keeps. Threads, files and other objects may come from pools, and count as a
-// leak if they grow by one per loop or more.
+// These are the rules for counts. Screens and their contexts are objects that
+// no pool keeps. Threads, files and other objects may come from pools, and
+// count as a leak if they grow by one per loop or more.
 var (
 	screens = rule{unit: record.UnitCount, noise: 0.3, least: 0.3, found: 0.5, every: true}
 	pooled  = rule{unit: record.UnitCount, noise: 0.3, least: 0.75, found: 1}
@@ -58,9 +58,9 @@ const (
 	// leastQuiet is the number of intervals after which a measure with noise
 	// may count as quiet.
 	leastQuiet = 3
-	// confidence is the confidence that a rate is above 0. noisyT is the t
-	// value that is used if the scatter of readings exceeds noisy times the
-	// usual noise.
+	// confidence is the required confidence that a rate is above 0. noisyT is
+	// the t value that is used if the scatter of readings exceeds noisy times
+	// the usual noise.
 	confidence    = 0.99
 	noisy, noisyT = 1.2, 8
 	// Growth slows if the rate in the latest two intervals is less than slowing
