@@ -365,8 +365,9 @@ func readingsOf(c console, path string, chosen *config.Config) []*config.Config 
 	return out
 }
 
-// checkPolicies returns the problems that prevent a run with at least one of
-// the given configurations of a file.
+// checkPolicies returns the problems that would prevent a run. The
+// configurations are readings of one file, with different profiles; a problem
+// that several of them share is returned once.
 func checkPolicies(path string, readings []*config.Config) error {
 	var problems config.Errors
 	for _, cfg := range readings {

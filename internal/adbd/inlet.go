@@ -27,8 +27,8 @@ func newInlet() *inlet {
 	return in
 }
 
-// Write waits for space. Input that arrives after the end of the input or of
-// the command is dropped.
+// Write waits for space. Input that arrives after stdin was closed or the
+// command ended is dropped.
 func (in *inlet) Write(p []byte) (int, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -86,7 +86,7 @@ func (n *threadName) open(i int) bool {
 		n.front() && i == 0 && n.skeleton[0] == digitMark
 }
 
-// fillIn replaces the 0 bytes in a skeleton with numbers.
+// fillIn replaces the NUL bytes in a skeleton with numbers.
 func fillIn(skeleton string, number func(i int) string) string {
 	parts := strings.Split(skeleton, "\x00")
 	var b strings.Builder

@@ -74,8 +74,8 @@ var keyForm = regexp.MustCompile(`^[0-9a-f]{8,40}$`)
 const maxRuns = 1000
 
 // Verdict judges the run directories in dir by one leak, which is identified by
-// its key or by at least the first 8 digits of the key. It returns the result,
-// and the reason for it in one line:
+// its key or by at least the first 8 digits of the key. It returns the reason
+// in one line, and one of these results:
 //
 //   - bad: dumps at marks prove the leak, a check found more objects, a trip
 //     found that the leak grows, or the number of its objects rises from each

@@ -21,7 +21,7 @@
 // tree itself, because a decoder into structs reports no columns, stops at the
 // first errors, and mentions Go types in its messages.
 //
-// ${VAR}, ${VAR:-default} and ${VAR:?message} are replaced from the
+// ${VAR}, ${VAR:-default} and ${VAR:?message} are expanded from the
 // environment. They are replaced only in values and after the YAML is parsed,
 // so a variable can supply a value but never add a key. $$ is a literal $.
 package config

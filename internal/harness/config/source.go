@@ -98,7 +98,7 @@ func (s source) parse() (*yaml.Node, *Problem) {
 	documents := yaml.NewDecoder(strings.NewReader(s.text))
 	document, err := decode(documents)
 	if errors.Is(err, io.EOF) {
-		return nil, s.problem(1, 1, "the file is empty; the shortest file has the keys version, app and workload")
+		return nil, s.problem(1, 1, "the file is empty; set at least version, app and workload")
 	}
 	if err != nil {
 		return nil, s.syntax(err)

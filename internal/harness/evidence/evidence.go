@@ -79,8 +79,8 @@ func series(o *gate.Observed, dumps []moment, lives bool) {
 	}
 }
 
-// boundClasses keeps the classes with the most objects at the end. The number
-// of classes is bounded because each dump may contain different ones.
+// boundClasses keeps the classes with the most objects in the last dump. The
+// number of classes is bounded because each dump may contain different ones.
 func boundClasses(p *gate.Place) {
 	if len(p.Classes) <= mostClasses {
 		return

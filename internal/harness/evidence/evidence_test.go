@@ -296,7 +296,7 @@ func TestWithoutSummaries(t *testing.T) {
 	}
 }
 
-// A random walk is measured in monkey events. Different runs may have different
+// The unit of a Monkey run is the event. Different runs may have different
 // numbers of events.
 func TestMonkey(t *testing.T) {
 	dir := t.TempDir()
