@@ -457,8 +457,8 @@ func (of logOwner) readLogcat(r io.Reader) (*document, error) {
 	return doc, nil
 }
 
-// write prints a document for people, with one name and value per line. Lists
-// are indented and shortened.
+// write prints a document in human-readable form, with one name and value per
+// line. Lists are indented and shortened.
 func (d *document) write(w io.Writer) {
 	if d.Error != nil {
 		fmt.Fprintf(w, "device error (%s): %s\n", d.Error.Kind, text.Printable(d.Error.Text))
@@ -504,8 +504,8 @@ func writeList(w io.Writer, name string, list reflect.Value, indent string) {
 	}
 }
 
-// valueText formats a value for people; a value that is not in the input
-// becomes "-".
+// valueText formats a value in human-readable form; a value that is not in the
+// input becomes "-".
 func valueText(v any) string {
 	switch v := v.(type) {
 	case field.Text:

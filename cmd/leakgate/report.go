@@ -61,7 +61,7 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 }
 
 // finish rebuilds the record of a run that has ended, and analyzes the
-// artifacts that are not analyzed yet. The parameter ending returns the context
+// artifacts that are not analyzed yet. The ending parameter returns the context
 // of the analysis; the analysis stops when that context is done.
 func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
 	if err := notADirectory(dir); err != nil {

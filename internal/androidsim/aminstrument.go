@@ -134,8 +134,8 @@ func (p *Phone) componentOf(text string) (component, illegal string) {
 	return "", "Found multiple instrumentations: " + strings.Join(found, ", ")
 }
 
-// chosen returns the tests that the -e options select: the option class lists
-// classes and methods; without it, all tests run. With the option log, the
+// chosen returns the tests that the -e options select: the class option lists
+// classes and methods; without it, all tests run. With the log option, the
 // tests are only reported (androidx.test.internal.runner.RunnerArgs and
 // TestRequestBuilder).
 func (i Instrumentation) chosen(values map[string]string) []Test {

@@ -15,7 +15,7 @@
 //
 // The app is one package. Each activity starts a process that leaks in its own
 // way: am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the
-// process PACKAGE:java, :native, :thread or :control; .All starts all four. The
+// PACKAGE:java, :native, :thread or :control process; .All starts all four. The
 // extras mb_per_h and for_s set the rate and the duration of the leak in device
 // time. The other activities, with processes named in the same way:
 //

@@ -51,7 +51,7 @@ type finalizersTopic struct {
 	android, jvm    heap.Family
 	referent, queue *heap.Field
 	zombie          *heap.Field
-	// enqueued is the value that a JVM assigns to the field queue of a
+	// enqueued is the value that a JVM assigns to the queue field of a
 	// Finalizer object when it enqueues the object.
 	enqueued    heap.Object
 	hasEnqueued bool

@@ -14,7 +14,7 @@ type fragmentFields struct {
 	// maxState has existed since androidx.fragment 1.1; registry references the
 	// object that holds the state.
 	maxState, registry *heap.Field
-	// The field state was renamed when LifecycleRegistry was rewritten in
+	// The state field was renamed when LifecycleRegistry was rewritten in
 	// Kotlin.
 	state   [2]*heap.Field
 	ordinal *heap.Field

@@ -86,7 +86,7 @@ type parser struct {
 	section
 	current *analysis
 	leak    *leak
-	// reason is the reason why an analysis failed, as far as it has been read.
+	// reason explains why an analysis failed, as far as it has been read.
 	reason string
 }
 

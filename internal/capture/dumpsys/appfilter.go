@@ -54,8 +54,8 @@ func systemTag(tag string) bool {
 // daemon, not by the process). It also keeps system lines (see systemTag) that
 // contain the package of the app or the pid of one of its processes. If such a
 // line belongs to a crash or ANR report, the other lines of this report are
-// also kept. now is the device's wall clock, which supplies the year that is
-// missing in the lines; a zero time is unknown.
+// also kept. now is the device's wall clock, which supplies the year that the
+// lines lack; a zero time is unknown.
 func (a AppFilter) Logcat(text []byte, now time.Time) Part {
 	f := logFilter{app: a, now: now, crashing: map[int64]bool{}, tomb: map[int64]*tombstone{}}
 	for line := range bytes.Lines(text) {

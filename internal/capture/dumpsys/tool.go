@@ -75,8 +75,8 @@ func freeColumn(words []string) (column int, unit float64) {
 	return column, unit
 }
 
-// diskSize parses a size such as 112 or 25.2G and returns bytes. The parameter
-// unit is the unit of a number without a suffix, in bytes.
+// diskSize parses a size such as 112 or 25.2G and returns bytes. The unit
+// parameter is the unit of a number without a suffix, in bytes.
 func diskSize(text string, unit float64) known.Int {
 	if at := strings.IndexAny(text, "KMGT"); at > 0 && at == len(text)-1 {
 		unit *= math.Pow(1024, float64(1+strings.IndexByte("KMGT", text[at])))

@@ -11,7 +11,7 @@ import (
 )
 
 // AppendAccepted adds entries to text, the content of a file of accepted leaks,
-// and returns the new content. The parameter text may be empty. Existing
+// and returns the new content. The text parameter may be empty. Existing
 // comments and entries are unchanged. If the file is invalid, the error is of
 // type [Errors].
 func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error) {

@@ -65,7 +65,7 @@ type RestartError struct {
 	// Old is the previous life, and New the current one; the PID of New is 0 if
 	// the process is not running.
 	Old, New Life
-	// Reason is the reason why the process ended, or "" if it is unknown.
+	// Reason explains why the process ended; it is "" if this is unknown.
 	Reason string
 }
 

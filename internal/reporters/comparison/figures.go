@@ -330,7 +330,8 @@ func (c *Comparison) judgedRows() []*Row {
 
 // cost describes in one sentence what is worse and how many bytes it costs in
 // 100 loops; it returns "" if this is unknown. Several leaks may retain the
-// same bytes, so the largest cost is a lower bound for all leaks together.
+// same bytes, so the largest cost is a lower bound on the cost of all leaks
+// together.
 func (c *Comparison) cost(m markup) string {
 	worst, of := map[string]*burden{}, map[string]int{}
 	for _, r := range c.judgedRows() {
