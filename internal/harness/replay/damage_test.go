@@ -195,8 +195,8 @@ func lostRows(t *testing.T, r record.Replay) int {
 	return n
 }
 
-// If a row was truncated within its last number, its value is wrong. A single
-// wrong value does not decide the verdict.
+// A row that is truncated within its last number contains a wrong value. A
+// single wrong value does not decide the verdict.
 func TestTableTruncatedInLastNumber(t *testing.T) {
 	text := strings.Join(late(true), "\n")
 	for cut := 1; cut < 7; cut++ {

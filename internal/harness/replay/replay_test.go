@@ -322,8 +322,7 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	}
 }
 
-// merged merges lists in a random order that preserves the order within each
-// list.
+// merged interleaves lists at random, but preserves the order within each list.
 func merged(r *rand.Rand, lists [][]string) []string {
 	left := slices.Clone(lists)
 	var out []string
@@ -582,7 +581,7 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// The number of looks is bounded, and the result reports how many are missing.
+// The number of looks is bounded, and the result reports how many were skipped.
 func TestLooksAreBounded(t *testing.T) {
 	var l looks
 	for i := range maxLooks + 7 {

@@ -44,8 +44,8 @@ func judgedTrace(t *testing.T, file, column string, policy detector.Policy) reco
 }
 
 // TestTraceVerdicts checks that a leak is reported for each trace that must
-// have one, that none is reported for a trace that does not grow until its end,
-// and that docs/detector.md contains the results.
+// have one, that none is reported for a trace without sustained growth, and
+// that docs/detector.md contains the results.
 func TestTraceVerdicts(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| run | length | by its floors | `robust` | rate, MB/h | detectable | `article` | " +

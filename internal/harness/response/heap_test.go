@@ -307,8 +307,8 @@ func TestManyLeaks(t *testing.T) {
 	says(t, c.Record.Summary, " more in analysis.json")
 }
 
-// pagesAfter returns a dump of an app after a number of repetitions: it
-// contains a list of pages that is never emptied.
+// pagesAfter returns a dump of an app after the given number of repetitions,
+// each of which adds a page to a list that is never emptied.
 func pagesAfter(t testing.TB, loops int) []byte {
 	t.Helper()
 	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})

@@ -165,8 +165,8 @@ func TestResumeInterrupted(t *testing.T) {
 		}
 		equal(t, string(keep), contents(t, c.folder.path), before)
 
-		// A dump whose analysis is interrupted is stripped, unless the whole
-		// dump is to be kept, and analyzed later.
+		// If the analysis of a dump is interrupted, the dump is analyzed later;
+		// until then it is kept stripped, or whole if that is requested.
 		ctx, cancel = context.WithCancel(t.Context())
 		memory := func() int64 { cancel(); return 0 }
 		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) ||
@@ -178,7 +178,7 @@ func TestResumeInterrupted(t *testing.T) {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
 		// This includes a diagnosis of an interrupted run whose line already
-		// contains what grew.
+		// lists the growth.
 		list[0].Findings = append(list[0].Findings, record.Finding{Type: "meminfo", Name: "from the interrupted run"})
 		first := resumed(t, r, list)
 		if !first.Analyzed || len(found(&Case{Record: first}, "leak")) != 1 ||
@@ -194,9 +194,9 @@ func TestResumeInterrupted(t *testing.T) {
 	}
 }
 
-// left returns the files that a killed run may leave of a dump: the dump as
-// pulled, the dump as kept, or both, with the packed file complete or
-// truncated.
+// left returns the sets of files of a dump that a killed run may leave behind:
+// the dump as pulled, the dump as kept, or both, with the packed file complete
+// or truncated.
 func left(t *testing.T, dump []byte) map[string]map[string][]byte {
 	t.Helper()
 	packed := packedDump(t, dump)

@@ -48,7 +48,7 @@ func TestExitsOfUser(t *testing.T) {
 			t.Errorf("user %d: %v\n%s", user, err, strings.Join(got, "\n"))
 		}
 	}
-	// If the device does not report the user of an exit, the exit counts.
+	// If the device does not report the user of an exit, the exit is counted.
 	nobody := strings.ReplaceAll(exitHead+exitRecord(0, "2026-01-02 09:00:00.000", "com.shop", 0, 4), " user=0\n", "\n")
 	c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: 10}}}
 	got, err := readExitInfo(c, &MemorySnapshot{}, []byte(nobody))

@@ -101,8 +101,9 @@ func TestArtifactDamaged(t *testing.T) {
 	}
 }
 
-// An update writes the file to be uploaded. The content is based on all earlier
-// uploads and on what the same job has already written to the file.
+// An update writes the file that the job uploads. The new content is computed
+// from all earlier uploads and from what the same job has already written to
+// the file.
 func TestArtifactUpdate(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, "artifact:base", Options{Dir: dir, Artifacts: uploads{contents: []string{"b", "c"}}, Branch: "main"})

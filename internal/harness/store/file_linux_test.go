@@ -27,8 +27,9 @@ func TestFileDenied(t *testing.T) {
 	type result struct{ load, update error }
 	results := make(chan map[string]result)
 	go func() {
-		// Root may access every file, but a thread with another file system
-		// user may not (setfsuid(2)). The thread exits with this goroutine.
+		// Root may access every file, but a thread with the file system UID of
+		// another user may not (setfsuid(2)). The thread exits with this
+		// goroutine.
 		runtime.LockOSThread()
 		out := map[string]result{}
 		defer func() { results <- out }()

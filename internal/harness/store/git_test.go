@@ -339,8 +339,8 @@ func TestGitBranchAppears(t *testing.T) {
 	}
 }
 
-// If the remote does not respond for any reason, the result is an error that
-// contains no credentials.
+// If the remote cannot be reached, for whatever reason, the result is an error
+// that contains no credentials.
 func TestGitUnreachable(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")

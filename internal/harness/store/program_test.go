@@ -42,8 +42,8 @@ var children = map[string]func(args []string) int{
 	"base":   baseChild,
 }
 
-// childEnv returns the environment of a child process. It disables the wait of
-// the race detector at exit.
+// childEnv returns the environment of a child process. It disables the delay
+// that the race detector adds at exit.
 func childEnv(name string) []string {
 	return append(os.Environ(), childVariable+"="+name, "GORACE=atexit_sleep_ms=0")
 }
@@ -176,8 +176,8 @@ func TestBranchesAgreeWithGit(t *testing.T) {
 	}
 }
 
-// A command is split into the same words as by a shell, provided that the shell
-// accepts the command as it is.
+// A command is split into the same words as in a shell, provided that the shell
+// accepts it unchanged.
 func TestWordsAgreeWithShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
