@@ -154,7 +154,7 @@ func samplesWords(p record.Process) string {
 }
 
 // spacingWords explains the number of samples of a process whose state changed:
-// with the state, the time between two samples may change as well.
+// the sampling interval depends on the state.
 func spacingWords(list []record.Transition) string {
 	if slices.ContainsFunc(list, func(t record.Transition) bool { return t.To > detector.Normal }) {
 		return " (the interval depends on the state)"
@@ -332,7 +332,7 @@ func (out *page) windows(r record.Run) {
 // shownMissing is the maximum number of printed missing heap dumps.
 const shownMissing = 20
 
-// missing writes which heap dumps should have been taken but were not.
+// missing lists the heap dumps that should have been taken but were not.
 func (out *page) missing(r record.Run) {
 	for _, m := range r.MissingEvidence[:min(len(r.MissingEvidence), shownMissing)] {
 		who := ""
@@ -349,7 +349,7 @@ func (out *page) missing(r record.Run) {
 // shownUnjudged is the maximum number of printed processes without a verdict.
 const shownUnjudged = 20
 
-// unjudged writes which processes and devices have no verdict.
+// unjudged lists the processes and devices that have no verdict.
 func (out *page) unjudged(list []record.Unjudged) {
 	for _, u := range list[:min(len(list), shownUnjudged)] {
 		if u.Process == "" {

@@ -130,7 +130,7 @@ func (out *page) tripRow(m *record.TripMeasure) {
 	out.line("%s", text.Row(strings.TrimRight(row, " "), tripWidth))
 }
 
-// doubtfulRate returns the rate of a measure that could not be decided.
+// doubtfulRate returns the rate of an inconclusive measure, or "" for the heap.
 func doubtfulRate(m *record.TripMeasure) string {
 	if m.Name == "heap" {
 		return ""

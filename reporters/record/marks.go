@@ -31,7 +31,8 @@ type MarkSeries struct {
 	// Gate is leak, pass or inconclusive, and Reason explains it.
 	Gate   detector.Gate `json:"gate"`
 	Reason string        `json:"reason"`
-	// Rising reports whether a leak grows but has not been proved.
+	// Rising reports whether the number of objects of a leak increases,
+	// although a leak has not been proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
 	// Leaks lists at most 100 leaks, sorted by their bytes in the last dump.

@@ -23,8 +23,8 @@ type Plan struct {
 	MaxGap    float64   `json:"max_gap_s"`
 	Assert    Assert    `json:"assert"`
 	Strict    bool      `json:"strict"`
-	// AllowUnjudged makes a run exit with 0 even if nothing could be judged or
-	// evidence is missing.
+	// If AllowUnjudged is set, a run in which nothing could be judged or
+	// evidence is missing does not fail for this reason.
 	AllowUnjudged bool `json:"allow_unjudged,omitempty"`
 	// Duration is the planned maximum duration of the run; LongestDuration is
 	// the maximum if a suspicion extends the run. Duration and LongestDuration
@@ -62,8 +62,8 @@ type PlannedWorkload struct {
 // Assert specifies which verdicts fail a run.
 type Assert string
 
-// AssertEnd fails a run if a verdict at its end is leak. AssertLive also fails
-// a run if any process ever reached LEAKING.
+// AssertEnd fails a run if any verdict at the end of the run is leak.
+// AssertLive also fails a run if any process ever reached LEAKING.
 const (
 	AssertEnd  Assert = "end"
 	AssertLive Assert = "live"
@@ -98,7 +98,7 @@ func (p *Plan) DetectorPolicy() detector.Policy {
 }
 
 // duration converts seconds to a duration. A value above the maximum of a
-// policy becomes the longest duration.
+// policy is replaced with the longest possible duration.
 func duration(seconds float64) time.Duration {
 	if math.Abs(seconds) > 1e9 {
 		return math.MaxInt64

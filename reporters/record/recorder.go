@@ -87,7 +87,7 @@ func (r *Recorder) AppendSample(s Sample) error { return r.write(s) }
 // AppendEvent appends one event.
 func (r *Recorder) AppendEvent(e Event) error { return r.write(e) }
 
-// Check returns an error that wraps os.ErrNotExist if the path no longer leads
+// Check returns an error that wraps os.ErrNotExist if the path no longer refers
 // to the file. CI cleaners or a second checkout may delete or move the
 // directory of a run that is in progress. After Check has returned an error,
 // only AppendLast still writes.

@@ -7,8 +7,8 @@ const ReplaySchema = "leakgate.replay/1"
 type Replay struct {
 	Schema string `json:"schema"`
 	Policy string `json:"policy"`
-	// Bases lists the recordings that all others were compared with. Base is
-	// the only one of them; it is empty if there are several or none.
+	// Bases lists the recordings that all others were compared with. If there
+	// is exactly one, it is also stored in Base; otherwise, Base is empty.
 	Base  string   `json:"base,omitempty"`
 	Bases []string `json:"bases,omitempty"`
 	// Processes lists the processes of all recordings, in the order of their
@@ -28,8 +28,8 @@ type ReplayProcess struct {
 	File string `json:"file"`
 	Process
 	// Bases lists the recordings that the process was compared with. It is
-	// empty if the process was judged alone. Base is the only one of them; it
-	// is nil if there are several or none.
+	// empty if the process was judged alone. If there is exactly one, it is
+	// also stored in Base; otherwise, Base is nil.
 	Base  *string  `json:"base"`
 	Bases []string `json:"bases,omitempty"`
 	// Unjudged explains why there is no verdict on the process and the minimum

@@ -141,8 +141,8 @@ type Workload struct {
 	// that were still running after it ended, as "NAME (pid N)", at most 20.
 	// LeftRunning is available only on Linux.
 	LeftRunning []string `json:"left_running,omitempty"`
-	// Interrupted lists the devices whose connection to the workload's command
-	// was lost.
+	// Interrupted lists the devices to which the workload's command lost its
+	// connection.
 	Interrupted []Interruption `json:"interrupted,omitempty"`
 }
 
@@ -180,11 +180,11 @@ type Device struct {
 	// not necessarily the same number of times.
 	Marks int `json:"marks"`
 	// MarksSkipped is the number of marks that were not recorded because they
-	// followed each other too fast.
+	// followed each other too quickly.
 	MarksSkipped int `json:"marks_skipped,omitempty"`
-	// WorkloadEnded is the time, in seconds, after which the run continued
-	// without a workload on the device. It is nil if this did not happen or is
-	// unknown.
+	// WorkloadEnded is the time, in seconds since the start of the run, at
+	// which the last workload on the device ended, if the run then continued
+	// without one. It is nil if this did not happen or is unknown.
 	WorkloadEnded *float64 `json:"workload_ended_s,omitempty"`
 	MarksDigest   string   `json:"marks_digest,omitempty"`
 	Usage
@@ -217,7 +217,7 @@ type Usage struct {
 	CostSystemServer *float64 `json:"system_server_cost_cpu_pct"`
 	// DetailPeriod is the present time between two breakdowns, in seconds. It
 	// is longer than configured if sampling was reduced. Thinned is the number
-	// of reductions so far.
+	// of times that sampling was reduced so far.
 	DetailPeriod float64 `json:"detail_period_s"`
 	Thinned      int     `json:"thinned"`
 	// Apps lists the watched processes. In run.json these values are stored
@@ -322,7 +322,7 @@ type Process struct {
 	FaultCount int     `json:"fault_count"`
 	// Findings lists the crashes, ANRs and deaths caused by memory, by kind,
 	// from both deaths and faults. A fault that killed the process and the
-	// death itself count as one.
+	// death itself are counted only once.
 	Findings []Incident `json:"findings"`
 	// Objects lists the object counts of dumpsys meminfo, by name.
 	Objects []ObjectCount `json:"objects"`

@@ -73,8 +73,8 @@ const (
 // few loops.
 type TripMeasure struct {
 	// Name is java_heap, native_heap, code, stack, graphics, private_other,
-	// total_pss, threads, files, heap (places of the Java heap), or a name of
-	// dumpsys meminfo, such as Activities.
+	// total_pss, threads, files, heap (growing places in the Java heap), or a
+	// name of dumpsys meminfo, such as Activities.
 	Name string `json:"name"`
 	// Unit is kB or count.
 	Unit string `json:"unit"`

@@ -31,8 +31,8 @@ const (
 	tracingLimit = 1. / 3
 	// growthLimit is the maximum growth of the time per object, divided by the
 	// growth of log n. A part of this growth occurs because memory no longer
-	// fits in the processor's caches. Work that grows like n^1.25 exceeds the
-	// limit over these sizes.
+	// fits in the processor's caches. Work proportional to n^1.25 exceeds the
+	// limit for these sizes.
 	growthLimit = 2
 )
 

@@ -99,8 +99,7 @@ func plain(line []byte) string {
 	return text
 }
 
-// find returns the path of a program, or an error that can be printed on a
-// page.
+// find returns the path of a program, or an error if it is not in PATH.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

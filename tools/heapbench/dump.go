@@ -20,7 +20,7 @@ import (
 // seed is the random seed of every heap.
 const seed = 1
 
-// dump is a heap dump to measure on.
+// dump is a heap dump that the tools read while they are measured.
 type dump struct {
 	name, path string
 	// asked is the requested number of objects in a dump that is generated
@@ -75,7 +75,8 @@ func (d *dump) get(ctx context.Context, c cache, log io.Writer) error {
 
 func (d *dump) manifest() string { return strings.TrimSuffix(d.path, ".hprof") + ".json" }
 
-// known reports whether the dump exists and was generated as wanted.
+// known reports whether the dump exists and was generated as the manifest
+// requires.
 func (d *dump) known(want manifest) bool {
 	data, err := os.ReadFile(d.manifest())
 	var m manifest

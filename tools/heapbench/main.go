@@ -11,7 +11,7 @@
 // Android dumps of the recorded data, and installs the other programs as
 // packages. The generated dumps and the programs are kept in a directory. A
 // program that cannot be installed is skipped with a message, and comparisons
-// with it are open: a bar is only met by a measurement. Run heapbench in the
+// with it are open: only a measurement can meet a bar. Run heapbench in the
 // directory of its module, tools.
 package main
 

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// The markers enclose the part of a page that is written.
+// The markers enclose the generated part of a page.
 const (
 	fromMarker = "<!-- bench-heap -->\n"
 	toMarker   = "<!-- /bench-heap -->"

@@ -180,7 +180,7 @@ func (d *dump) repeats(rounds int) int {
 	return (androidRuns + rounds - 1) / rounds
 }
 
-// run adds one figure to a row.
+// run measures one run of a tool and adds the figure to its row.
 func (j *job) run(ctx context.Context, scratch string) {
 	phases := filepath.Join(scratch, "phases.json")
 	f, err := j.tool.command(j.dump, scratch, phases).measure(ctx)

@@ -24,7 +24,8 @@ const (
 	shark    = "Shark"
 )
 
-// readingAlone makes leakgate only read a dump and count its objects.
+// readingAlone contains the options for a run that only reads a dump and counts
+// its objects.
 var readingAlone = []string{"--only", "histogram"}
 
 // leakingClass is the class that leaks in the dumps that are generated here

@@ -218,7 +218,7 @@ func firstLine(text string) string {
 	return "no message"
 }
 
-// slowest is the number of tests that the summary lists.
+// slowest is the number of slow tests that the summary lists.
 const slowest = 10
 
 func (r *results) summarize(out io.Writer, took time.Duration) {

@@ -10,7 +10,7 @@ import (
 )
 
 // maxRetries is the maximum number of tests that may run again: if more tests
-// fail, chance is not the reason.
+// fail, the failures are assumed not to be random.
 const maxRetries = 2
 
 // retry runs the failed tests once more. ok is false if any of them fails

@@ -59,7 +59,7 @@ func check(root fs.FS, files []string, r *rules) ([]finding, error) {
 	return found, nil
 }
 
-// written reports whether the file is written by people of the project.
+// written reports whether the file is written by the project's authors.
 // Recorded data, generated lists and licenses are excluded.
 func written(file string) bool {
 	switch {

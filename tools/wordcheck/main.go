@@ -1,5 +1,5 @@
-// Command wordcheck checks the tree for the project's writing rules: no phrase
-// of phrases.txt in comments, strings and pages, Go lines of at most 120
+// Command wordcheck checks the tree against the project's writing rules: no
+// phrase of phrases.txt in comments, strings and pages, Go lines of at most 120
 // columns, comments of at most 80, Markdown lines of at most 120. Exceptions
 // are listed in exceptions.txt, each with a reason.
 //
