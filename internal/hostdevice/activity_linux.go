@@ -101,8 +101,8 @@ func (c *call) parseIntent() intent {
 	return in
 }
 
-// maxExtra is the maximum value of an extra. A larger rate in MB/h or time in
-// seconds must be a typing error.
+// maxExtra is the maximum value of an extra: a rate in MB/h or a time in
+// seconds that exceeds it must be a typo.
 const maxExtra = 1e7
 
 func (in *intent) extra(key, value string) {

@@ -95,7 +95,7 @@ const (
 	// defaultRate, in MB/h, is high enough for detection within an hour of
 	// device time.
 	defaultRate = 300
-	// settleTime is half an hour, in seconds.
+	// settleTime is how long memory grows in the settling modes, in seconds.
 	settleTime = 1800
 )
 
@@ -170,7 +170,7 @@ func (a *app) install() (paths []string, err error) {
 }
 
 // flags returns the flags of the Java virtual machine. They keep all memory
-// except the leak constant: no compiler that gradually compiles the code; a
+// constant except for the leak: no compiler that gradually compiles the code; a
 // small, fixed-size young generation that is soon entirely touched; an old
 // generation that is reserved at the start, touched as it fills, and fully
 // compacted; and no memory pools that grow with the number of threads.

@@ -21,7 +21,7 @@ var collection = regexp.MustCompile(`^GC\(\d+\) Pause Full \((.*)\) (\d+)M->(\d+
 const maxLine = 4 << 10
 
 // copyOutput copies the output of a process to its log file and logs its
-// collections like ART (runtime/gc/heap.cc, LogGC).
+// collections in the format of ART (runtime/gc/heap.cc, LogGC).
 func (p *appProcess) copyOutput(r io.ReadCloser, to *os.File, d *Device) {
 	defer close(p.outputEnded)
 	defer to.Close()

@@ -44,12 +44,13 @@
 // /data/local/tmp is a directory of the device; the path is replaced in the
 // text of a command before the shell reads it.
 //
-// The shell can be served in two ways. A Daemon of package adbd serves it on an
-// address, without delay, and ends everything that a command started.
-// Device.Nest serves it with Android's own adbd behind an adb server, both in
-// separate namespaces, where nothing is replaced: adbd's shell runs the command
-// line, and processes that outlive their connection on a phone outlive it here.
-// With the UIDs of a phone, the kernel then behaves as on a user build.
+// The shell can be served in two ways. A Daemon of package adbd serves the
+// shell on an address, without delay, and ends everything that a command
+// started. Device.Nest serves the shell with Android's own adbd behind an adb
+// server, both in separate namespaces, where nothing is replaced: adbd's shell
+// runs the command line, and processes that outlive their connection on a phone
+// outlive it here. With the UIDs of a phone, the kernel then behaves as on a
+// user build.
 //
 // The device has no screen, no GPU and only one Android user. It is for tests
 // on Linux. Anyone who can connect to it gets a shell of the user that runs it:

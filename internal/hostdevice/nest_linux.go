@@ -108,8 +108,8 @@ func (d *Device) startNest(daemon aosp.Daemon, adb string) (*Nest, error) {
 	return n, nil
 }
 
-// The mount points of the phone's tools and of adbd in the nest. On a phone,
-// adbd is in the same apex.
+// These are the mount points of the phone's tools and of adbd in the nest. On a
+// phone, adbd is in the same apex.
 const (
 	phoneBin  = "/system/bin"
 	phoneApex = "/apex/com.android.adbd"

@@ -58,7 +58,7 @@ type Options struct {
 	FileLimit int
 }
 
-// The UIDs of the shell and of an app on a phone (AOSP
+// These are the UIDs of the shell and of an app on a phone (AOSP
 // system/core/libcutils/include/private/android_filesystem_config.h, AID_SHELL;
 // app UIDs start at AID_APP_START).
 const (

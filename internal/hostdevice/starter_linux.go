@@ -28,7 +28,7 @@ func newStarter() *starter {
 
 func (s *starter) run() {
 	// The thread is never unlocked, so it ends with the goroutine. The kernel
-	// then kills the remaining processes that it started.
+	// then kills the remaining processes that the thread started.
 	runtime.LockOSThread()
 	for {
 		select {

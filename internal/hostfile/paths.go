@@ -53,8 +53,8 @@ func (p Paths) Text(text string) string {
 	return text
 }
 
-// Error returns the message of an error without the paths that its causes name;
-// the rest of the message is changed as by Text.
+// Error returns the message of an error, without the paths that its causes name
+// and with Text applied to it.
 func (p Paths) Error(err error) string {
 	if err == nil {
 		return ""
@@ -73,7 +73,7 @@ func (p Paths) holds(path string) bool {
 	return path == p.root || strings.HasPrefix(path, p.root+string(filepath.Separator))
 }
 
-// causes returns the paths that the causes of an error name.
+// causes returns the paths named by the causes of an error.
 func causes(err error) []string {
 	var out []string
 	// Only this error is examined here; the errors that it wraps follow below.
@@ -113,7 +113,7 @@ func replacePath(text, path, by string) string {
 	})
 }
 
-// shorten replaces paths below a directory by their last element.
+// shorten replaces paths below a directory with their last element.
 func shorten(text, dir string) string {
 	return each(text, dir, func(rest string) (string, string) {
 		if rest != "" && rest[0] != filepath.Separator && inPath(rest[0]) {

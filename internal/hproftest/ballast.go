@@ -15,8 +15,8 @@ type Ballast struct {
 	// Bytes is the size that the ballast adds to a dump. The actual size may
 	// differ by the size of one structure.
 	Bytes int64
-	// The same Seed creates the same ballast; another Seed creates different
-	// ballast of the same kind.
+	// The same Seed creates the same ballast; a different Seed creates
+	// different ballast of the same kind.
 	Seed uint64
 	// Package is the package of the ballast's classes; "" means "ballast".
 	Package string
@@ -89,8 +89,8 @@ type mass struct {
 	garbage uint64
 	// at is the next free address.
 	at hprof.ID
-	// start and chunkAt are the offsets in the dump of the ballast and of the
-	// current chunk.
+	// start and chunkAt are the offsets of the ballast and of the current chunk
+	// in the dump.
 	start, chunkAt int64
 	number         uint64
 

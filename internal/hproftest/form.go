@@ -120,7 +120,7 @@ func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
 }
 
 // Dump writes the heap to memory and returns the dump. If the description of
-// the heap is invalid, Dump returns that error.
+// the heap is invalid, Dump returns the error that Err returns.
 func (h *Heap) Dump(f Form) ([]byte, IDs, error) {
 	var b bytes.Buffer
 	ids, err := h.Write(&b, f)
@@ -501,7 +501,7 @@ type noise struct {
 }
 
 // Read is excluded from the race detector, which would check each byte: some
-// tests read 90 MB of a leak.
+// tests read 90 MB.
 //
 //go:norace
 func (n *noise) Read(b []byte) (int, error) {

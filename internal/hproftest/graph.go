@@ -251,8 +251,8 @@ func (g *Graph) held(n *Node, visit func(hprof.ID)) {
 	}
 }
 
-// Reachable returns the objects that the roots reach on paths that avoid the
-// given objects.
+// Reachable returns the objects that are reachable from the roots on paths that
+// avoid the given objects.
 func (g *Graph) Reachable(without ...hprof.ID) map[hprof.ID]bool {
 	seen := map[hprof.ID]bool{0: true}
 	for _, id := range without {

@@ -184,7 +184,8 @@ func (h *Heap) object(r Ref) *object {
 	return &h.objects[r]
 }
 
-// In calls do, and assigns the objects that do creates to the given space.
+// In calls a function, and assigns the objects that it creates to the given
+// space.
 func (h *Heap) In(s Space, do func()) {
 	before := h.space
 	h.space = s
@@ -450,7 +451,7 @@ func (h *Heap) reference(v any) Ref {
 	return 0
 }
 
-// Objects creates an array of objects with the given class.
+// Objects creates an array of objects with the given element class.
 func (h *Heap) Objects(element *Class, elements ...Ref) Ref {
 	for _, e := range elements {
 		h.object(e)

@@ -17,7 +17,7 @@ type javaState struct {
 }
 
 // Java creates a heap with the classes of the runtime, a class loader and the
-// thread main. The seed determines all random choices in the heap.
+// main thread. The seed determines all random choices in the heap.
 func Java(seed uint64) *Heap {
 	return newHeap(defaultSDK, seed, false)
 }
@@ -36,7 +36,7 @@ func newHeap(sdk int, seed uint64, harmony bool) *Heap {
 	return h
 }
 
-// Main returns the thread main.
+// Main returns the main thread.
 func (h *Heap) Main() Thread { return h.java.main }
 
 // foundation declares the classes that the language itself needs.

@@ -566,7 +566,7 @@ var composeShapes = func() []leakShape {
 		leakShape{"disposed composition", false, composition(true)})
 }()
 
-// otherShapes are the shapes of libraries, and animators.
+// otherShapes are animators and the shapes of libraries.
 var otherShapes = []leakShape{
 	{"presenter of Mortar", false, func(s *scene, held Ref) Ref {
 		return s.New(s.class("com.example.ScreenPresenter", "mortar.Presenter"), Fields{"view": held})

@@ -17,9 +17,9 @@ func (h *Heap) nativeClasses() {
 	h.Declare("libcore.util.NativeAllocationRegistry$CleanerThunk", nil, "object this$0", "long nativePtr")
 }
 
-// Native attributes native memory of the given size to an object, which stores
-// the pointer address. If the memory is from malloc, the lowest bit of the size
-// is set, as Android has done since version 10.
+// Native attributes native memory with the given size and address to an object.
+// If the memory is from malloc, the lowest bit of the size is set, as Android
+// has done since version 10.
 func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	if malloced {
 		size |= 1

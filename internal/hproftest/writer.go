@@ -134,8 +134,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Close does the same as Flush; writing a record after it is an error. It does
-// not write HEAP_DUMP_END, and does not close the output.
+// Close does the same as Flush; it is an error to write another record after
+// Close. It does not write HEAP_DUMP_END, and does not close the output.
 func (w *Writer) Close() error {
 	err := w.Flush()
 	w.closed = true

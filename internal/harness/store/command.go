@@ -23,6 +23,15 @@ const (
 // ARGUMENTS put" reads the new baseline from its standard input. Any other exit
 // code is an error. The program runs in Options.Dir with the environment of
 // leakgate and
+//
+//	LEAKGATE_BASELINE_BRANCH   the base branch, empty if unknown
+//	LEAKGATE_BASELINE_SHA256   put: SHA-256, in hexadecimal digits, of the content that the new one is
+//	                           made from; empty if there was none
+//
+// If the stored content has a different SHA-256, put may exit with 4: the
+// update is then repeated with the newest content. A program that does not
+// compare the SHA-256 may overwrite what another writer stores between get and
+// put.
 type commandStore struct {
 	words []string
 	Options

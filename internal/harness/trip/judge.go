@@ -50,7 +50,7 @@ func inJava(r rule) rule { r.java = true; return r }
 // shownOnly marks a measure that is not judged.
 func shownOnly(r rule) rule { r.shown = true; return r }
 
-// The conditions of a leak.
+// These are the conditions for a leak.
 const (
 	// leastMemory and leastCounts are the minimum numbers of intervals between
 	// readings for a leak.

@@ -60,8 +60,8 @@ func quantile(p, df float64) float64 {
 }
 
 // scatter returns the standard deviation around a parabola, averaged with the
-// usual noise, because a curve in the readings is not noise. It needs at least
-// four readings.
+// usual noise. A parabola is used because a curve in the readings is not noise.
+// It needs at least four readings.
 func scatter(x, y []float64, noise float64) float64 {
 	_, _, straight := regress(x, y)
 	squared := make([]float64, len(x))

@@ -190,8 +190,8 @@ func deathText(e record.Event) string {
 // ended.
 const deathWithin = 10 * time.Second
 
-// Reason waits for the reason why the process with the given pid has ended; it
-// returns "" if none arrives.
+// Reason waits until it is known why the process with the given pid has ended;
+// it returns "" if that remains unknown.
 func (d *Deaths) Reason(ctx context.Context, pid int) string {
 	timeout := time.After(deathWithin)
 	for {

@@ -107,7 +107,7 @@ func loopName(n int, warmUp bool) string {
 // Run repeats a scenario until nothing grows any more or all loops are done,
 // and judges what the scenario adds to the process. The result contains the
 // measurements even if an error ends the trip. The error is a [LoopError], a
-// [RestartError], the error of a process that cannot be read, or the cause of
+// [RestartError], the error from reading the process, or the cause of
 // ctx.
 func Run(ctx context.Context, s Subject, loop func(context.Context) error, o Options) (record.Trip, error) {
 	t, err := newTrip(s, loop, o)

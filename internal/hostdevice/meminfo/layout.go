@@ -45,7 +45,7 @@ func (l *Layout) Meminfo(api, pid int, name string, javaUsed int64) *androidtext
 
 const (
 	// heapLimit is the end of the address range of a heap with compressed
-	// pointers: 32 GiB, because 32 bits number eight-byte units.
+	// pointers: 32 GiB, because a 32-bit reference counts units of eight bytes.
 	heapLimit = 32 << 30
 	// stackSize is the size of a thread's stack: 1 MiB, HotSpot's default on
 	// 64-bit Linux.
@@ -134,8 +134,8 @@ func (s *sorter) named(m *procfs.Mapping) (androidtext.Row, []byte) {
 	return fileRow(m.Name), m.Name
 }
 
-// isAnonymous reports whether the name is that of named private anonymous
-// memory (PR_SET_VMA_ANON_NAME), which glibc uses for its heaps.
+// isAnonymous reports whether the name was given to private anonymous memory
+// (PR_SET_VMA_ANON_NAME), as glibc does for its heaps.
 func isAnonymous(name []byte) bool { return bytes.HasPrefix(name, []byte("[anon:")) }
 
 func (s *sorter) inHeap(m *procfs.Mapping) bool {

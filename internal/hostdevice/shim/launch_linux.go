@@ -59,8 +59,9 @@ func limitFiles(most string) error {
 	return nil
 }
 
-// WaitForEOF waits until standard input ends, which happens however the device
-// ends. Then it kills all processes of the device and removes its directory.
+// WaitForEOF waits until standard input ends, which happens no matter how the
+// device ends. Then it kills all processes of the device and removes its
+// directory.
 func WaitForEOF(args []string) int {
 	if len(args) != 1 {
 		return 2

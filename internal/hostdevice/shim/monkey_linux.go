@@ -13,9 +13,9 @@ import (
 // eventCost is the device time that an event takes without a throttle.
 const eventCost = 5 * time.Millisecond
 
-// monkey prints the output of the UI exerciser and takes the same time on the
-// device's clock. It sends no events, because there is no screen, and starts no
-// app.
+// monkey prints what Android's UI exerciser would print, and takes as long as
+// that tool on the device's clock. It sends no events, because there is no
+// screen, and starts no app.
 func monkey(c command) int {
 	m, problem := androidtext.ParseMonkey(c.args, rand.Int64N(1<<41))
 	if problem != "" {
