@@ -26,7 +26,7 @@ type unit struct {
 }
 
 // declarations returns the classes in a file and their fields. path determines
-// the language, and the name of the class that Kotlin generates for functions
+// the language and the name of the class that Kotlin generates for functions
 // and properties outside any class.
 func declarations(path, source string) []*declaredClass {
 	kotlin := strings.HasSuffix(path, ".kt")
@@ -114,7 +114,8 @@ func (u *unit) skipAnnotation(i int) int {
 	if u.at(i).kind == '<' {
 		i = u.skip(i)
 	}
-	// In both languages, parentheses on a separate line belong to other code.
+	// In Java and Kotlin alike, parentheses on the next line are taken to
+	// belong to other code.
 	if u.at(i).kind == '(' {
 		i = u.skip(i)
 	}
@@ -141,8 +142,8 @@ func (c *declaredClass) add(name string, line int32) {
 	}
 }
 
-// field returns the line of a field. It returns false if the class does not
-// declare the field.
+// field returns the line on which a field is declared. It returns false if the
+// class does not declare the field.
 func (c *declaredClass) field(name string) (int, bool) {
 	i := slices.IndexFunc(c.fields, func(f declaredField) bool { return f.name == name })
 	if i < 0 {

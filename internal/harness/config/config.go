@@ -9,11 +9,11 @@
 //
 // A value comes from one of five layers, strongest first: a flag, an
 // environment variable named after the key, the selected profile of the file,
-// the file, the default. The file alone and the file with every profile are
-// always checked, whichever profile is selected.
+// the file, the default. The file is always checked both alone and with each of
+// its profiles, whichever profile is selected.
 //
-// One table of keys (keys.go) defines the file. The reader, the written form of
-// a Config and the JSON Schema are all derived from it.
+// A single table of keys (keys.go) defines the format of the file. The reader,
+// the written form of a Config and the JSON Schema are all derived from it.
 //
 // It does not check whether a device, an app or a program exists. Within this
 // project, it imports only the helpers of package text and the rules of package
@@ -260,8 +260,7 @@ const (
 	DefaultLimit           = 30 * time.Second // of a step
 )
 
-// TextsShown is the value of diagnose.texts with which reports show strings of
-// the app.
+// If diagnose.texts is TextsShown, reports show strings of the app.
 const TextsShown = "shown"
 
 // The names of the policies.
@@ -303,9 +302,9 @@ func Load(path string, getenv func(string) (string, bool), choices ...Choice) (*
 // like [os.LookupEnv]; nil means an empty environment. Parse returns either a
 // Config or an error of type [Errors].
 //
-// All mistakes of the file alone and of the file with each of its profiles are
-// reported, each once, whichever profile is selected. An unset variable is an
-// error only in the selected configuration.
+// The file is checked both alone and with each of its profiles, whichever
+// profile is selected; all mistakes are reported, each only once. An unset
+// variable is an error only in the selected configuration.
 func Parse(name string, text []byte, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	if getenv == nil {
 		getenv = func(string) (string, bool) { return "", false }
@@ -339,7 +338,7 @@ func WithProfile(name string) Choice {
 }
 
 // WithFlag sets the value at a path, or the values of a list, on behalf of a
-// command-line flag such as --for. Without values, it changes nothing.
+// command-line flag such as --for. If no values are given, nothing changes.
 func WithFlag(flag, path string, values ...string) Choice {
 	return func(c *chosen) {
 		if len(values) > 0 {

@@ -239,7 +239,7 @@ func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
 	return out
 }
 
-// rule returns a parser of rules with the given path.
+// rule returns a parser of one rule with the given path.
 func rule(path string) parser[string] {
 	return func(text string) (string, *fault) {
 		if len(text) > longestRule {
@@ -257,8 +257,9 @@ func rule(path string) parser[string] {
 // stores are the schemes that the address of a baseline may have.
 var stores = []string{"file", "git", "artifact", "command"}
 
-// storeAddress checks that the address of a baseline begins with a known scheme
-// and continues after it; the store checks the rest.
+// storeAddress checks that the address of a baseline consists of a known scheme
+// and a nonempty rest; for git, the rest must contain a branch and a path. The
+// store checks everything else.
 func storeAddress(text string) (string, *fault) {
 	if _, f := hostPath(text); f != nil && strings.TrimSpace(text) != "" {
 		return "", f

@@ -44,8 +44,8 @@ type moment struct {
 	undecided string
 }
 
-// series adds the leaks of a process and their counts from its dumps, which are
-// in time order.
+// series adds the leaks of a process and their counts, taken from its dumps,
+// which must be in time order.
 func series(o *gate.Observed, dumps []moment, lives bool) {
 	places := map[string]int{}
 	o.Heap = gate.Timeline{Exposure: []float64{}, Settled: true, SeparateLives: lives}
@@ -136,7 +136,8 @@ const maxName = 500
 
 func name(s string) string { return text.Head(text.Printable(s), maxName) }
 
-// worse returns the less reliable of the origins of the names in two dumps.
+// worse compares where the class and field names in two dumps come from, and
+// returns the less reliable origin.
 func worse(a, b string) string {
 	order := []string{"", "source", "mapping", "other_mapping", "obfuscated"}
 	if slices.Index(order, b) > slices.Index(order, a) {
@@ -150,7 +151,7 @@ func traceOf(l *analysis.Leak) gate.Trace {
 	var out bytes.Buffer
 	_ = reporters.WriteLeak(&out, l) // writing to a Buffer cannot fail
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	// The comparison shows the lines before the trace separately.
+	// Skip the lines before the trace: the comparison shows them separately.
 	if at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "┬") }); at > 0 {
 		lines = lines[at:]
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// These are the bounds for reading a run directory.
+// These limits apply when a run directory is read.
 const (
 	maxSummary  = 64 << 20
 	maxAnalysis = 256 << 20
@@ -137,8 +137,8 @@ func (r *runReader) device(d *record.Device) error {
 	if w := run.Workload; w != nil {
 		o.Subject.Workload = name(cmp.Or(w.Digest, w.Kind))
 		if w.Kind == "monkey" && w.Events > 0 && d.Duration > 0 {
-			// The marks of a random walk are not loops, so the number of events
-			// is used.
+			// The marks of a Monkey run do not delimit loops, so the exposure
+			// is the number of events.
 			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/cmp.Or(w.Pass, d.Duration), ""
 		}
 	}
@@ -283,8 +283,9 @@ func verdictText(p *record.Process) string {
 	return trend
 }
 
-// trendOf returns the verdict on the trend. It includes counts that prove a
-// leak, because these are not objects in a heap dump that could be compared.
+// trendOf returns the verdict on the trend. It also returns a leak if counts at
+// marks prove one, because the counted objects are not in a heap dump that
+// could be compared.
 func trendOf(p *record.Process) *gate.TrendVerdict {
 	t := &gate.TrendVerdict{Gate: string(cmp.Or(p.TrendGate, p.Gate)), Rate: p.Rate}
 	if t.Gate == "leak" {
@@ -457,9 +458,9 @@ func addTraces(to map[gate.TraceKey]gate.Trace, device, process string, leaks []
 	}
 }
 
-// checks adds the findings of the checks of specs, unless several heap dumps
-// can be compared. Each check is proof enough: it finds the leaks of its own
-// spec.
+// checks adds the leaks that the checks of specs found, unless several heap
+// dumps can be compared. A single check is enough to prove a leak, because it
+// counts only the leaks of its own spec.
 func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 	if len(out.Heap.Exposure) > 1 {
 		return
@@ -576,7 +577,7 @@ func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 		}
 		out.Measures = append(out.Measures, measure)
 	}
-	// The growing places of the heap are named one by one.
+	// Add each growing place of the heap as a measure of its own.
 	for i := range t.Growing {
 		f := &t.Growing[i]
 		place := gate.Measure{
@@ -590,18 +591,18 @@ func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 	}
 }
 
-// explained reports whether growing places of the heap account for a measure of
-// Java objects.
+// explained reports whether growing places of the heap account for the growth
+// of a measure of Java objects.
 func explained(m *record.TripMeasure, t *record.Trip) bool {
 	objects := m.Name == "java_heap" || m.Unit == record.UnitCount && m.Name != "threads" && m.Name != "files"
 	return objects && len(t.Growing) > 0
 }
 
-// kinds maps the findings that are compared between two snapshots to types of
+// kinds maps the kinds of findings in a comparison of two snapshots to types of
 // places.
 var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeNative, "graphics": gate.TypeGraphics}
 
-// leastNative is the minimum growth, in bytes, at which native or graphics
+// leastNative is the minimum growth, in bytes, from which native or graphics
 // memory is listed.
 const leastNative = 64 << 10
 

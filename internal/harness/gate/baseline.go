@@ -304,8 +304,8 @@ func (f *baselineFile) stripPlaces(places []Place) []Place {
 	return out
 }
 
-// ReadBaseline parses the output of Encode. The input may be untrusted: an
-// impossible baseline is an error.
+// ReadBaseline parses the output of Encode. The input may be untrusted; a
+// baseline with impossible contents is rejected.
 func ReadBaseline(raw []byte) (*Baseline, error) {
 	if len(raw) > maxBaseline {
 		return nil, fmt.Errorf("read baseline: it is larger than %s", text.Size(maxBaseline))

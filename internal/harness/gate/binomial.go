@@ -3,8 +3,8 @@ package gate
 import "math"
 
 // upperTail returns the probability of at least k successes in n trials with
-// success probability p. It is exact apart from rounding: the terms are added
-// up, the largest first.
+// success probability p. It is exact apart from rounding: the terms are summed,
+// largest first.
 func upperTail(k, n int64, p float64) float64 {
 	switch {
 	case k <= 0:

@@ -31,8 +31,8 @@ const (
 	// staticBytes is the minimum number of bytes that a leak must retain to
 	// count as new if it does not grow.
 	staticBytes = 1 << 20
-	// scriptStep is the minimum number of additional objects per loop that is a
-	// failure if all base runs left the same number of objects per loop.
+	// If all base runs left the same number of objects per loop, scriptStep is
+	// the minimum number of additional objects per loop that fails the gate.
 	scriptStep = 0.5
 	// returned is the minimum number of newest base runs that must lack a leak
 	// before it counts as new again.

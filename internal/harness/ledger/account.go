@@ -21,8 +21,8 @@ type Account struct {
 	// device's clock; 0 if there is no sample.
 	LastUp    time.Duration
 	LastBytes int64
-	// Samples counts the judged samples. First and Last are t_s of the first
-	// and the latest judged sample.
+	// Samples counts the judged samples. First and Last are the times (t_s) of
+	// the first and the latest judged sample.
 	Samples     int
 	First, Last float64
 	// Marks counts the marks since the account was opened.
@@ -37,9 +37,8 @@ type Account struct {
 	// measured is the quantity that the detector of this account judges.
 	measured detector.Quantity
 	swap     swapless
-	// app is the sum of the process's app, and member is the part of this
-	// process in that sum. app and member are nil until the process has a
-	// value.
+	// app is the sum over the processes of the app, and member is the part of
+	// this process in it. Both are nil until the process has a value.
 	app    *AppSum
 	member *member
 	// opened is the earliest t_s at which the series could begin.
@@ -93,9 +92,9 @@ type Account struct {
 	transitions []record.Transition
 	// dropped counts the transitions that are no longer kept.
 	dropped int
-	// jumps holds, for each of the latest jumps, the reading of the device's
-	// clock at t_s 0 that was valid at the time of the jump. A reboot changes
-	// this reading.
+	// jumps holds one entry for each of the latest jumps: what the device's
+	// clock read at t_s 0. A reboot changes this value; the entry is the one
+	// that was valid at the time of the jump.
 	jumps    []time.Duration
 	warnings []string
 }
@@ -196,8 +195,8 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 	case "probed":
 		a.readBy(e)
 	case "level":
-		// Another level may measure another quantity, so no trend spans the
-		// change.
+		// A different level may measure a different quantity, so every trend
+		// ends at the change.
 		a.countHole(up)
 		if a.app != nil && capture.Source(e.Source) != a.source {
 			a.app.changed = true
@@ -308,8 +307,8 @@ const (
 	maxWord = 40
 )
 
-// latest removes the oldest death from a full list to make space for another
-// one.
+// latest returns the list with room for one more death: if the list is full,
+// the oldest death is removed.
 func latest(list []record.Death) []record.Death {
 	if len(list) < maxDeaths {
 		return list
@@ -463,7 +462,7 @@ func (a *Account) addTransition(t record.Transition) {
 	a.transitions = append(a.transitions, t)
 }
 
-// addJump records, for a new jump, the reading of the device's clock at t_s 0.
+// addJump adds an entry for a new jump: what the device's clock read at t_s 0.
 func (a *Account) addJump(begun time.Duration) {
 	if len(a.jumps) == maxJumps {
 		a.jumps = append(a.jumps[:0], a.jumps[1:]...)

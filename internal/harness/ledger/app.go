@@ -17,8 +17,8 @@ const (
 	// replaces a missing value. It is far shorter than any window of a trend.
 	maxHold = 10 * time.Minute
 	// silentFor is how long a process without samples is considered alive if
-	// its end may not have been recorded: a table does not record ends, and
-	// damaged lines may have recorded an end.
+	// its end may not have been recorded: a table does not record ends, and the
+	// line that recorded an end may be damaged.
 	silentFor = 15 * time.Minute
 )
 
@@ -433,7 +433,7 @@ func addBreakdowns(sum *detector.Breakdown, b detector.Breakdown, first bool) {
 	}
 }
 
-// reboot ends all processes because the device's clock restarts.
+// reboot marks all processes as ended because the device's clock restarts.
 func (s *apps) reboot(up time.Duration) {
 	for _, x := range s.list {
 		for _, m := range x.members {

@@ -57,8 +57,8 @@ func addAt(list []float64, i int, x float64) []float64 {
 	return list
 }
 
-// paired returns a list in which every two neighboring cells are merged into
-// one.
+// paired merges each pair of adjacent cells into one cell and returns the
+// shorter list. A last cell without a partner is kept.
 func paired(list []float64) []float64 {
 	for i := range (len(list) + 1) / 2 {
 		cell := list[2*i]

@@ -94,10 +94,11 @@ func (x *AppSum) windowOf(out *record.AppVerdict) float64 {
 	return max(x.First, x.Last - out.Growth / *out.Rate * 3600)
 }
 
-// RelateApps compares the verdicts on apps with those on their processes. A
-// process that leaks by itself explains the growth of the sum. If a process
-// leaks while the sum does not grow, it may have taken over the memory of
-// another process; the verdict on the process then mentions this.
+// RelateApps compares the verdicts on apps with those on their processes. It
+// lists the leaking processes of each app, because they explain the growth of
+// the sum. If a process leaks while the sum does not grow, it may have taken
+// over the memory of another process; the verdict on the process then mentions
+// this.
 func RelateApps(apps []*record.AppVerdict, processes []*record.Process) {
 	for _, x := range apps {
 		for _, p := range processes {
