@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// Every error that [Check] returns wraps Err.
+// Err is the error that all errors from [Check] wrap.
 var Err = errors.New("files written before leakgate's first release are no longer read: record them again")
 
 // Check returns an error that names the first of the given keys that occurs in

@@ -131,7 +131,8 @@ func Shapes(hours float64) []Scenario {
 	return out
 }
 
-// Kinds returns leaks of one dimension each, and the noise without a leak.
+// Kinds returns, for each level of noise, scenarios in which one dimension
+// leaks and a scenario without a leak.
 func Kinds(hours float64) []Scenario {
 	dims := []struct {
 		name string

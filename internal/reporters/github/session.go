@@ -66,7 +66,7 @@ type Session struct {
 	close       func()
 
 	// writing is a channel that contains one element while a write is in
-	// flight; holding this element is required to access lastWrite.
+	// flight; only the goroutine that added it may access lastWrite.
 	writing   chan struct{}
 	lastWrite time.Time
 
