@@ -54,7 +54,7 @@ type acceptFlags struct {
 	current                         bool
 }
 
-// keyForm matches a key or the beginning of one.
+// keyForm matches a key, or at least the first 8 digits of one.
 var keyForm = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
 func (f *acceptFlags) check(args []string) (time.Time, error) {

@@ -42,7 +42,7 @@ func isFlag(cmd *cobra.Command, word string) bool {
 		(cmd.Flags().ShorthandLookup(letter) != nil || cmd.InheritedFlags().ShorthandLookup(letter) != nil)
 }
 
-// checkArguments rejects empty arguments, which result from unset variables of
+// checkArguments rejects empty arguments, which result from unset variables in
 // a script. The command line of another program, after --, may contain empty
 // arguments.
 func checkArguments(cmd *cobra.Command, args []string) error {

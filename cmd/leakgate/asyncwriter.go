@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// asyncWriter writes in the background and in order. A stopped terminal
-// (Ctrl-S), or a pipe that nobody reads, must not delay the sampling. Text that
-// does not fit into the queue is dropped; the record of the run still contains
-// it.
+// asyncWriter writes in the background; it preserves the order of the writes. A
+// stopped terminal (Ctrl-S), or a pipe that nobody reads, must not delay the
+// sampling. Text that does not fit into the queue is dropped; the record of the
+// run still contains it.
 type asyncWriter struct {
 	w     io.Writer
 	queue chan []byte

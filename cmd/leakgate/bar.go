@@ -24,13 +24,13 @@ type bar struct {
 	// unknown.
 	done, total int64
 	shown       bool
-	// Closing stop ends the goroutine that draws, which closes ended.
+	// Closing stop ends the drawing goroutine, which then closes ended.
 	stop, ended chan struct{}
 }
 
 const (
 	// quick is how long work may take before the bar appears; redrawn is the
-	// time between two drawings.
+	// interval at which it is redrawn.
 	quick   = 2 * time.Second
 	redrawn = 200 * time.Millisecond
 	cells   = 24

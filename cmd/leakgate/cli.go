@@ -129,7 +129,7 @@ func (c console) usage(err error) int {
 }
 
 // close rejects all further writes to standard output, unless something has
-// been written already. It reports whether writes are now rejected.
+// already been written. It reports whether writes are now rejected.
 func (c console) close() (untouched bool) {
 	out, ok := c.out.(*trackingWriter)
 	return ok && out.close()

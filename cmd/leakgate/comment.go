@@ -223,7 +223,8 @@ func (f *commentFlags) upsert(ctx context.Context, c console, s *gateSettings, r
 	return nil
 }
 
-// wanted reports whether to write a comment if the pull request has none.
+// wanted reports whether to write a comment on a pull request that has none
+// yet.
 func (f *commentFlags) wanted(result *comparison.Comparison) bool {
 	failed := result.Verdict == comparison.Fail || len(result.Reasons) > 0
 	switch cmp.Or(f.when, commentDefault) {
@@ -235,8 +236,8 @@ func (f *commentFlags) wanted(result *comparison.Comparison) bool {
 	return failed || changed(result)
 }
 
-// changed reports whether leaks of the app got worse or moved. Leaks that are
-// gone or smaller need no comment.
+// changed reports whether any leak of the app is new, got worse or moved. Leaks
+// that are gone or smaller need no comment.
 func changed(result *comparison.Comparison) bool {
 	for i := range result.Leaks {
 		switch row := &result.Leaks[i]; row.Status {
