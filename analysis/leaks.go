@@ -381,8 +381,8 @@ const (
 	// worthPart determines which parts are listed: a part must retain at least
 	// 1/worthPart of what the object retains. mostParts is the maximum length
 	// of the list.
-	worthPart = 10
-	mostParts = 3
+	partDivisor = 10
+	maxParts    = 3
 )
 
 // parts returns the largest parts of what the given object retains, one for
@@ -395,12 +395,12 @@ func (t *tracing) parts(o heap.Object) (list []Part) {
 			return
 		}
 		met[e.To] = true
-		if n := t.graph.Retained(e.To).Total(); n > 0 && n >= whole/worthPart {
+		if n := t.graph.Retained(e.To).Total(); n > 0 && n >= whole/partDivisor {
 			list = append(list, Part{t.reader.Field(o, e), t.name(e.To), n})
 		}
 	})
 	slices.SortStableFunc(list, func(a, b Part) int { return cmp.Compare(b.RetainedBytes, a.RetainedBytes) })
-	return list[:min(len(list), mostParts)]
+	return list[:min(len(list), maxParts)]
 }
 
 // traced returns a report entry with only the fields that are taken from the

@@ -131,8 +131,8 @@ type Mark struct {
 	Text string
 }
 
-// Look is the result of one look of policy "robust" at one series, for users
-// who want to know the reason for a verdict.
+// Look is the result of one evaluation of a series by policy "robust", for
+// users who want to know the reason for a verdict.
 type Look struct {
 	// At is the time since boot on the device's clock.
 	At time.Duration

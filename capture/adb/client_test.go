@@ -92,8 +92,8 @@ func TestNoAdbServer(t *testing.T) {
 		})
 	}
 	t.Run("nobody", func(t *testing.T) {
-		// Port 1 is used because a port that was free a moment ago may have
-		// been taken since.
+		// Port 1 is used because a port that was just free may have been taken
+		// since.
 		_, err := testClient(t, Options{Addr: "127.0.0.1:1"}).Version(soon(t))
 		checkSentence(t, err, ErrNoServer, "run `adb start-server`")
 	})

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/term"
 )
 
-// sanitizer is the writer through which all text for people is printed.
-// Messages quote devices, files, variables and arguments, and not every caller
-// can be trusted to sanitize the quoted text. Except for line breaks and tabs,
-// the sanitizer replaces all characters that a terminal interprets. Code that
-// draws on a terminal bypasses the sanitizer; see drawable.
+// sanitizer is the writer for all human-readable output. Messages quote
+// devices, files, variables and arguments, and not every caller can be trusted
+// to sanitize the quoted text. Except for line breaks and tabs, the sanitizer
+// replaces all characters that a terminal interprets. Code that draws on a
+// terminal bypasses the sanitizer; see drawable.
 type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -36,8 +36,8 @@ type governor struct {
 	server time.Duration
 }
 
-// dumpCost is the load that readings cause in one process, and the budget of
-// that process.
+// dumpCost is the load that breakdowns cause in one process, and the budget of
+// that process, both in percent of a core.
 type dumpCost struct {
 	who             string
 	percent, budget float64

@@ -3,7 +3,7 @@
 // memory. It prints the tables of docs/performance.md and checks their bars:
 //
 //	go run ./heapbench                                     # everything: a quarter of an hour
-//	go run ./heapbench -only '^mid ' -rounds 1             # a part
+//	go run ./heapbench -only '^mid ' -rounds 1             # one dump
 //	go run ./heapbench -sizes small -peers none            # a quick check
 //	go run ./heapbench -check -write ../docs/performance.md   # make bench-heap
 //

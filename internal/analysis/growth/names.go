@@ -34,8 +34,8 @@ type edge struct {
 	low, inner bool
 }
 
-// names numbers the edges and classes of all dumps of a series. Numbers start
-// at 1 where 0 means none.
+// names assigns numbers to the edges and classes of all dumps of a series.
+// Numbers start at 1 where 0 means none.
 type names struct {
 	edges      map[edge]uint32
 	classes    map[string]uint32

@@ -234,7 +234,7 @@ func TestWideTree(t *testing.T) {
 
 // shelf creates random collections: instances of Java's own classes or, if sub
 // is set, of indirect subclasses of them.
-type shelf struct {
+type collectionBuilder struct {
 	*rand.Rand
 	*hproftest.Heap
 	sub bool
@@ -246,7 +246,7 @@ type shelf struct {
 // collection.
 const mySuffix = "$My"
 
-func (s *shelf) class(name string) *hproftest.Class {
+func (s *collectionBuilder) class(name string) *hproftest.Class {
 	if !s.sub {
 		return s.Class(name)
 	}
@@ -256,14 +256,14 @@ func (s *shelf) class(name string) *hproftest.Class {
 	return s.own[name]
 }
 
-func (s *shelf) pick() hproftest.Ref {
+func (s *collectionBuilder) pick() hproftest.Ref {
 	if s.IntN(6) == 0 {
 		return 0
 	}
 	return s.all[s.IntN(len(s.all))]
 }
 
-func (s *shelf) array(element string) hproftest.Ref {
+func (s *collectionBuilder) array(element string) hproftest.Ref {
 	var list []hproftest.Ref
 	for range s.IntN(8) {
 		list = append(list, s.pick())
@@ -272,7 +272,7 @@ func (s *shelf) array(element string) hproftest.Ref {
 }
 
 // chain creates linked nodes, and returns the first one.
-func (s *shelf) chain(class string, fields ...string) (first hproftest.Ref) {
+func (s *collectionBuilder) chain(class string, fields ...string) (first hproftest.Ref) {
 	for range s.IntN(5) {
 		f := hproftest.Fields{"next": first}
 		for _, name := range fields {
@@ -283,7 +283,7 @@ func (s *shelf) chain(class string, fields ...string) (first hproftest.Ref) {
 	return first
 }
 
-func (s *shelf) table(class string, fields ...string) hproftest.Ref {
+func (s *collectionBuilder) table(class string, fields ...string) hproftest.Ref {
 	var list []hproftest.Ref
 	for range s.IntN(5) {
 		list = append(list, s.chain(class, fields...))
@@ -292,7 +292,7 @@ func (s *shelf) table(class string, fields ...string) hproftest.Ref {
 }
 
 // collection creates an instance of a random Java collection class.
-func (s *shelf) collection() hproftest.Ref {
+func (s *collectionBuilder) collection() hproftest.Ref {
 	type f = hproftest.Fields
 	hashMap := func(name string) hproftest.Ref {
 		return s.New(s.class(name), f{"table": s.table("java.util.HashMap$Node", "key", "value")})
@@ -320,7 +320,7 @@ func (s *shelf) collection() hproftest.Ref {
 
 // shelves returns a heap of random nested collections that contain objects.
 func shelves(seed uint64, sub bool) (h *hproftest.Heap, things []hproftest.Ref) {
-	s := &shelf{
+	s := &collectionBuilder{
 		Rand: rand.New(rand.NewPCG(seed, 0x5e1f)), Heap: hproftest.Java(seed), sub: sub,
 		own: map[string]*hproftest.Class{},
 	}

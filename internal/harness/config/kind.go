@@ -265,7 +265,7 @@ func count(low, high int64) kind[int] {
 
 // words returns a kind that allows only the given words.
 func words(of ...string) kind[string] {
-	return kind[string]{oneOf(of...), same, form{enumerated(of, "or"), []object{{{"enum", of}}}, true}}
+	return kind[string]{oneOf(of...), same, form{joinList(of, "or"), []object{{{"enum", of}}}, true}}
 }
 
 // writeDuration formats a duration without the zeros that Go adds: 8h, not

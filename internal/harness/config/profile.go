@@ -112,7 +112,7 @@ func (r *reading) resolve() (*Config, error) {
 			layers, with = append([]*layer{p.layer()}, layers...), append([]string{"profile " + p.name}, with...)
 		}
 		c = r.walk(chosen, layers)
-		r.findings.add(chosen, enumerated(with, "and"))
+		r.findings.add(chosen, joinList(with, "and"))
 	}
 	if errs := r.findings.errors(); len(errs) > 0 {
 		return nil, errs
@@ -207,7 +207,7 @@ func (r *reading) noProfile(profiles []profile) Problem {
 		p.Message += "none"
 		return p
 	}
-	p.Message += enumerated(names, "and")
+	p.Message += joinList(names, "and")
 	p.Suggestion, _ = Nearest(r.chosen.profile, names)
 	return p
 }
@@ -265,7 +265,7 @@ func (f *findings) errors() Errors {
 	for _, found := range f.all {
 		p := found.Problem
 		if len(found.with) > 0 {
-			p.Message += " (with " + enumerated(found.with, "or") + ")"
+			p.Message += " (with " + joinList(found.with, "or") + ")"
 		}
 		errs = append(errs, p)
 	}
@@ -290,7 +290,7 @@ func (f *findings) errors() Errors {
 }
 
 // enumerated joins words into a list: a, b and c.
-func enumerated(words []string, last string) string {
+func joinList(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}

@@ -82,7 +82,7 @@ func (f *fault) hide(t filled, want string) *fault {
 	for i, s := range t.secrets {
 		words[i] = fmt.Sprintf("${%s} (%d characters)", s.name, utf8.RuneCountInString(s.value))
 	}
-	message := "invalid value from " + enumerated(words, "and")
+	message := "invalid value from " + joinList(words, "and")
 	if want != "" {
 		message += ": want " + want
 	}

@@ -281,7 +281,7 @@ func oneOf(words ...string) parser[string] {
 				return text, nil
 			}
 		}
-		f := &fault{message: fmt.Sprintf("invalid value %s: want %s", quoted(text), enumerated(words, "or"))}
+		f := &fault{message: fmt.Sprintf("invalid value %s: want %s", quoted(text), joinList(words, "or"))}
 		f.suggestion, _ = Nearest(text, words)
 		return "", f
 	}

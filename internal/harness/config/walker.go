@@ -480,7 +480,7 @@ func unknownKey(name string, keys []key, at place) *fault {
 		return f
 	}
 	if whole := wholeNames(name, possible); len(whole) > 0 {
-		f.message += ": want " + enumerated(whole, "or") + ", each as one key"
+		f.message += ": want " + joinList(whole, "or") + ", each as one key"
 		return f
 	}
 	if elsewhere := pathOf(name, "", schema(defaults())); elsewhere != "" {

@@ -179,7 +179,8 @@ func (n *inspection) shell(ctx context.Context, dev *adb.Device) {
 		n.book.note("shell_v2", OK, "commands return exit status and stderr separately (shell_v2)", "")
 		return
 	}
-	n.book.note("shell_v2", OK, "no shell_v2 (Android before 7): the exit status is read from a marker, and stderr is merged into stdout", "")
+	n.book.note("shell_v2", OK, "no shell_v2 (Android before 7): "+
+		"the exit status is read from a marker, and stderr is merged into stdout", "")
 }
 
 func (n *inspection) condition(c deviceCondition, known bool) {

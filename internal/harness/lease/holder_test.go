@@ -106,7 +106,7 @@ func TestHostileNotes(t *testing.T) {
 				t.Fatal(err)
 			}
 			release(t, taken(t, mine(folder, "S1")))
-			empty(t, folder)
+			assertEmpty(t, folder)
 		})
 	}
 }

@@ -162,7 +162,7 @@ func release(t *testing.T, l *Lease) {
 }
 
 // empty fails the test unless the folder is empty.
-func empty(t *testing.T, folder string) {
+func assertEmpty(t *testing.T, folder string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) > 0 {
@@ -196,9 +196,9 @@ func TestSecondRunIsRefusedWithTheNameOfTheFirst(t *testing.T) {
 	// free.
 	release(t, taken(t, mine(folder, "S0")))
 	let()
-	empty(t, folder)
+	assertEmpty(t, folder)
 	release(t, taken(t, mine(folder, "S0", "S2")))
-	empty(t, folder)
+	assertEmpty(t, folder)
 }
 
 func TestKilledHolderBlocksNobody(t *testing.T) {
@@ -226,7 +226,7 @@ func TestKilledHolderBlocksNobody(t *testing.T) {
 		t.Error(err)
 	}
 	// The dead process has left its file, and the next holder has removed it.
-	empty(t, folder)
+	assertEmpty(t, folder)
 }
 
 // The note of a dead holder is longer than the new one; no part of it remains.
@@ -246,7 +246,7 @@ func TestNoteOfADeadHolderIsNotShown(t *testing.T) {
 	}
 	release(t, l)
 	release(t, l) // the second call has no effect
-	empty(t, folder)
+	assertEmpty(t, folder)
 }
 
 func TestTwentyContendersOneHolder(t *testing.T) {
@@ -271,7 +271,7 @@ func TestTwentyContendersOneHolder(t *testing.T) {
 		})
 	}
 	children.Wait()
-	empty(t, folder)
+	assertEmpty(t, folder)
 }
 
 // The goroutines want overlapping sets of keys in different orders, and all of
@@ -302,7 +302,7 @@ func TestSeveralKeysWithoutDeadlock(t *testing.T) {
 			})
 		}
 		users.Wait()
-		empty(t, folder)
+		assertEmpty(t, folder)
 	})
 }
 
@@ -332,7 +332,7 @@ func TestReleaseWakesWaiters(t *testing.T) {
 		if after < time.Minute || after > time.Minute+2*pollEvery {
 			t.Errorf("got the lease after %v, want 1m0s to %v", after, time.Minute+2*pollEvery)
 		}
-		empty(t, folder)
+		assertEmpty(t, folder)
 	})
 }
 
@@ -377,7 +377,7 @@ func TestLockOfRemovedFileIsDetected(t *testing.T) {
 		t.Error(err)
 	}
 	release(t, l)
-	empty(t, folder)
+	assertEmpty(t, folder)
 }
 
 func TestFolderThatCannotBeUsed(t *testing.T) {

@@ -55,8 +55,8 @@ func (m *MemorySnapshot) or(before *MemorySnapshot) *MemorySnapshot {
 	return &out
 }
 
-// maps returns the mappings from the better of the available sources; nil if
-// there are none.
+// maps returns the mappings from smaps or, if it was not read, from showmap;
+// nil if neither was read.
 func (m *MemorySnapshot) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
 
 // all returns the threads of the latest reading, with or without names.

@@ -81,7 +81,7 @@ func (d Dir) ReadLog(from int64) (list []androidtext.LogEntry, next int64, err e
 	}
 	for in := bufio.NewReader(f); ; {
 		line, err := in.ReadString('\n')
-		if err != nil { // a line without an end is still being written
+		if err != nil { // a line without a newline is still being written
 			return list, from, ignoreEnd(err)
 		}
 		from += int64(len(line))
