@@ -298,7 +298,7 @@ const mostConsequences = 1000
 // leak returns the report entry for a leak, without the retained sizes.
 func (t *tracing) leak(l *trace.Leak) Leak {
 	first := &l.Traces[0]
-	r := t.traced(first)
+	r := t.leakFromTrace(first)
 	r.Fingerprint, r.Fingerprints, r.CreditedBytes = l.Fingerprint(), append([]string{}, l.Fingerprints...),
 		l.Credited.Total()
 	if m := l.Library(); m != nil {
@@ -405,7 +405,7 @@ func (t *tracing) parts(o heap.Object) (list []Part) {
 
 // traced returns a report entry with only the fields that are taken from the
 // trace.
-func (t *tracing) traced(x *trace.Trace) Leak {
+func (t *tracing) leakFromTrace(x *trace.Trace) Leak {
 	last := x.Leaking()
 	r := Leak{
 		Fingerprints: []string{}, Key: x.Key(), KeyText: lines(x.KeyText()),

@@ -14,7 +14,7 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		x = t.example(a)
 	}
-	r := t.traced(x)
+	r := t.leakFromTrace(x)
 	last := &r.Trace[len(r.Trace)-1]
 	last.Leaking, last.Reason = trace.Unknown.String(), ""
 	r.Instances = 1

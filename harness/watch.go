@@ -81,7 +81,7 @@ func Watch(process string, opts ...Option) *Leaks {
 	l := newLeaks(process, opts)
 	l.inGinkgo = true
 	at := types.NewCodeLocation(1) // the line in the suite, not in this library
-	ginkgo.AddTreeConstructionNodeArgsTransformer(l.learn)
+	ginkgo.AddTreeConstructionNodeArgsTransformer(l.recordLocations)
 	ginkgo.ReportBeforeSuite(l.beforeSuite, at)
 	ginkgo.ReportBeforeEach(l.beforeSpec, at, ginkgo.NodeTimeout(maxWait))
 	ginkgo.JustBeforeEach(l.beforeBody, at, ginkgo.NodeTimeout(collectTime))

@@ -49,7 +49,7 @@ func (s Scenario) each(minutes float64) []float64 {
 // until returns the times of death of a process that dies and restarts whenever
 // its memory reaches a limit in MB. The limit varies randomly with a standard
 // deviation of 2 %.
-func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
+func (s Scenario) restartTimes(limit float64, r *rand.Rand) []float64 {
 	var out []float64
 	for born := 0.0; born < s.Hours*60; {
 		high, age := limit*(1+0.02*r.NormFloat64()), 0.0
@@ -89,7 +89,7 @@ func Nights() []Night {
 	for _, rate := range []float64{600, 1200} {
 		add(fmt.Sprintf("OOM at 512 MB, app, %g MB/h", rate), true, App, func(s *Scenario, r *rand.Rand) {
 			s.Level, s.Leak, s.Dies = 0, rate, detector.OutOfMemory
-			s.Restarts = s.until(512, r)
+			s.Restarts = s.restartTimes(512, r)
 		})
 	}
 	for _, rate := range []float64{0, 300} {

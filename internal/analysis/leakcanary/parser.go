@@ -161,7 +161,7 @@ func (p *parser) end() {
 // content parses a line of a section, or its heading.
 func (p *parser) content(line, trimmed string) {
 	switch {
-	case p.heading(trimmed):
+	case p.parseHeading(trimmed):
 	case p.section == stack:
 		if p.reason == "" {
 			p.reason = text.FirstLine(trimmed, maxNote)
@@ -177,7 +177,7 @@ func (p *parser) content(line, trimmed string) {
 }
 
 // heading parses the first line of a section.
-func (p *parser) heading(line string) bool {
+func (p *parser) parseHeading(line string) bool {
 	if p.section != head {
 		return false
 	}

@@ -82,7 +82,7 @@ func Compare(in Input) *comparison.Comparison {
 	for i := range in.Heads {
 		j.observe(&in.Heads[i])
 	}
-	j.lacking = append(j.lacking, in.Unjudged...)
+	j.withoutVerdict = append(j.withoutVerdict, in.Unjudged...)
 	if b := &j.out.Base; b.Runs > 0 { // on another device
 		b.Incomparable, b.Others = "", 0
 		j.out.Warnings = append(j.out.Warnings, j.unmatched...)
@@ -101,9 +101,9 @@ type judgement struct {
 	compared, unjudged bool
 	// lacking lists the processes and devices that have no verdict although
 	// they were present for a long time.
-	lacking []string
-	pairs   []*pair
-	rows    []row
+	withoutVerdict []string
+	pairs          []*pair
+	rows           []row
 	// incomparable is the reason why runs of the baseline are not compared.
 	// unmatched holds a warning with this reason for each device.
 	incomparable string
@@ -238,7 +238,7 @@ func (j *judgement) process(p *pair) {
 	j.out.Judged = j.out.Judged || row.Judged
 	j.unjudged = j.unjudged || !row.Judged && !h.WholeApp
 	if h.Unjudged != "" && !row.Judged {
-		j.lacking = append(j.lacking, h.Unjudged)
+		j.withoutVerdict = append(j.withoutVerdict, h.Unjudged)
 	}
 	if h.Undecided != "" {
 		j.warn("%s: leaks cannot be ruled out: %s", h.Process, h.Undecided)
@@ -600,7 +600,7 @@ func (j *judgement) decide() {
 	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitUnread, record.ExitWorkload},
 		in.RunExit):
 		out.Verdict, out.ExitCode = comparison.Neutral, in.RunExit
-	case !in.AllowUnjudged && (!out.Judged || len(j.lacking) > 0 || len(in.Missing) > 0), in.Strict &&
+	case !in.AllowUnjudged && (!out.Judged || len(j.withoutVerdict) > 0 || len(in.Missing) > 0), in.Strict &&
 		(j.unjudged || in.Configured && !j.compared):
 		out.Verdict, out.ExitCode = comparison.Neutral, record.ExitInconclusive
 	case fails, !out.Judged, in.Configured && !j.compared:
@@ -667,8 +667,8 @@ func (j *judgement) sentence() string {
 		return "evidence is missing: " + in.Missing[0]
 	case !out.Judged:
 		return "nothing could be judged" + j.unjudgedWhy()
-	case !in.AllowUnjudged && len(j.lacking) > 0:
-		return "not judged: " + j.lacking[0]
+	case !in.AllowUnjudged && len(j.withoutVerdict) > 0:
+		return "not judged: " + j.withoutVerdict[0]
 	case in.Configured && !j.compared:
 		return j.uncompared() + "; " + j.present()
 	case in.Strict && j.unjudged:
