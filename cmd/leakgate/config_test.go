@@ -302,7 +302,7 @@ func TestSuggestsMisspelledVariables(t *testing.T) {
 	}
 }
 
-// The name of this file could affect a terminal or a shell.
+// The file name contains characters that a terminal or a shell would interpret.
 func TestConfigWithHostileFileName(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not allow this file name")

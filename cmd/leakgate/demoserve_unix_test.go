@@ -119,7 +119,8 @@ func askServer(t *testing.T, address string, requests ...string) net.Conn {
 	return c
 }
 
-// stopBy ends a program with a signal and expects it to exit cleanly and soon.
+// stopBy ends a program with a signal and checks that it exits without an error
+// within 5 s.
 func stopBy(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {
 	t.Helper()
 	began := time.Now()

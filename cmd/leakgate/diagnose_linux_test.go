@@ -112,8 +112,8 @@ func (d demanded) assert(t *testing.T, exit int, out ...string) {
 	}
 }
 
-// Each kind of leak is diagnosed on demand, on a build where everything may be
-// read, and the errors for invalid command lines are checked.
+// Each kind of leak is diagnosed on demand on a build where everything may be
+// read, and invalid command lines are rejected.
 func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("this test takes ten seconds")
@@ -242,8 +242,8 @@ func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
 // .Private.
 var aboutPeople = regexp.MustCompile(`alice\d*@|4917612\d`)
 
-// assertPrivate expects no personal data in the output, or in the files of a
-// directory that are not heap dumps.
+// assertPrivate checks that neither the output nor any file in the directory,
+// except heap dumps, contains personal data.
 func assertPrivate(t *testing.T, dir, printed string) {
 	t.Helper()
 	files := 0

@@ -96,8 +96,9 @@ func TestDiffJSON(t *testing.T) {
 	}
 }
 
-// checkShape expects the keys of a pattern, with values of the same types. A
-// list must have at least one element, and each element is checked.
+// checkShape checks that a value has the keys of a pattern, with values of the
+// same types. A list must have at least one element, and each element is
+// checked.
 func checkShape(t *testing.T, at string, got, want any) {
 	t.Helper()
 	if fmt.Sprintf("%T", got) != fmt.Sprintf("%T", want) {
@@ -325,7 +326,7 @@ func TestDiffRunsWithoutDumps(t *testing.T) {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 	refused(t, exitUsage, []string{"diff", b, filepath.Join(b, "none"), "--process", "com.shop"}, "none")
-	// Without summaries and dumps, a run has nothing to compare.
+	// A run without summaries and dumps cannot be compared.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ var recordedDumps = []recordedDump{
 		objectArrays: 8566, primitives: 48038, classes: 1912, bytes: 14080024},
 }
 
-// fed runs one command line with an input.
+// fed runs one command line with the given standard input.
 func fed(t *testing.T, in io.Reader, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer

@@ -60,8 +60,8 @@ func (h *hub) request(base string) {
 }
 
 // A pull request that leaks gets one comment, a check and an alert, which state
-// what leaks, who holds it, that the pull request adds it and whom to ask. The
-// comment is not edited while it is up to date, and becomes short when the leak
+// what leaks, what holds it, that the pull request adds it and whom to ask. The
+// comment is not edited while it is up to date, and is shortened when the leak
 // is gone. A pull request without leaks gets no comment.
 func TestCommentOnAPullRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -328,8 +328,8 @@ func TestCommentWhen(t *testing.T) {
 					want)
 			}
 		}
-		// The config file sets the value unless a flag does; another job has a
-		// separate comment.
+		// A setting of the config file applies unless a flag overrides it; a
+		// job with another key has a separate comment.
 		posted(t, comparison.Fail, comparison.New)
 		if err := os.WriteFile("run.yaml",
 			[]byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: { key: "+
