@@ -182,8 +182,8 @@ func (d *articleMachine) confirmationExpired() (string, bool) {
 	return "not confirmed within " + minutesText(d.a.confirmingMax) + ": " + d.refusalText(), true
 }
 
-// floorRoom is space on the stack for the floors of 160 minutes, with the
-// article's segments. More floors cost an allocation.
+// floorRoom is a buffer on the stack for 32 floors, which cover 160 minutes
+// with the article's segments. More floors require an allocation.
 type floorRoom [32]trend.Floor
 
 // currentFloors appends to dst the floors of the complete segments since

@@ -20,7 +20,7 @@ import (
 type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer
-	// rest holds the first bytes of a character whose remaining bytes come with
+	// rest holds the first bytes of a character whose remaining bytes arrive in
 	// a later write.
 	rest []byte
 }

@@ -37,7 +37,7 @@ type screen struct {
 }
 
 const (
-	// redraw is the minimum real time between two drawings of the table.
+	// redraw is the minimum real time from one redraw of the table to the next.
 	redraw = 250 * time.Millisecond
 	// heartbeat is the real time between two tables in a log, so that a night
 	// without events still shows that the run continues.
@@ -111,7 +111,7 @@ func (s *screen) Changed(device string, rows func() []monitor.Row) {
 	}
 }
 
-// close draws the table a last time and leaves it on the terminal.
+// close draws the table one last time and leaves it on the terminal.
 func (s *screen) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -95,7 +95,8 @@ func (s *gateSettings) withoutBase(ev *evidence.Evidence) *comparison.Comparison
 	return gate.Compare(s.input(ev, &gate.Baseline{}))
 }
 
-// proved returns the leaks that grow in a run, whether new or known.
+// proved returns the leaks and measures that fail the gate when a run is judged
+// without base runs. These include known leaks.
 func (s *gateSettings) proved(ev *evidence.Evidence) []comparison.Row {
 	s.rules = gate.DefaultRules()
 	var out []comparison.Row

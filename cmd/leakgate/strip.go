@@ -96,7 +96,7 @@ func distinct(in, out string) error {
 }
 
 // writable returns an error if OUT cannot be written, before the program spends
-// minutes on reading a dump.
+// minutes reading a dump.
 func (f *stripFlags) writable(c console, out string) error {
 	if out == "-" {
 		return f.streamable(c)
@@ -135,9 +135,9 @@ func (f *stripFlags) streamable(c console) error {
 	return nil
 }
 
-// stripIn implements strip within a context. If the user interrupts the
-// command, the partial copy is removed. Only a copy on standard output may be
-// truncated.
+// stripIn strips the dump, and stops when ctx is done. If the user interrupts
+// the command, the partial copy is removed. Only a copy on standard output may
+// be truncated.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
 	bar := newBar(c)
@@ -178,7 +178,7 @@ func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out stri
 	return f.tell(c, reportOf(file, done), in, out)
 }
 
-// stream writes to standard output. Written output cannot be undone, so stream
+// stream writes to standard output. Output cannot be taken back, so stream
 // first reads the whole dump once.
 func stream(ctx context.Context, c console, bar *bar, file *spool.File) (hprof.Stripped, error) {
 	bar.phase("check the dump")

@@ -225,7 +225,8 @@ func (t *tripRunner) repeat() (record.Trip, error) {
 	})
 }
 
-// of appends " of up to N", with the maximum number of loops, to "loop K".
+// of appends " of up to N" to a line that begins with "loop K"; N is the
+// maximum number of loops. It returns other lines unchanged.
 func (t *tripRunner) of(line string) string {
 	var n int
 	if _, err := fmt.Sscanf(line, "loop %d", &n); err == nil {
@@ -244,7 +245,8 @@ func (t *tripRunner) once(ctx context.Context) error {
 // scenario has run.
 const startWithin = 10 * time.Second
 
-// errNeverSeen is the error for a process that did not exist before the trip.
+// errNeverSeen is part of the error for a process that neither ran before the
+// trip nor was started by its scenario.
 var errNeverSeen = errors.New("not found")
 
 // awaitProcess returns once the process runs; started reports whether the
@@ -302,8 +304,8 @@ func (t *tripRunner) finish(result record.Trip, terr error, run record.Run, rerr
 	return f.exitCode(p.ctx, result, terr, run)
 }
 
-// discards reports whether the dumps can be removed: the trip passed and the
-// user did not request the dumps.
+// discards reports whether to remove the dumps: always if no dumps are to be
+// kept, and after a trip that passed if the user did not ask for whole dumps.
 func (f *tripFlags) discards(r record.Trip) bool {
 	return f.keep == response.Nothing || r.Verdict == record.VerdictPass && f.keep == response.Stripped
 }

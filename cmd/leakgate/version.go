@@ -31,8 +31,8 @@ func versionCommand(c *console) *cobra.Command {
 	return cmd
 }
 
-// version returns the module's version, or the commit that the build was made
-// from.
+// version returns the module's version, or the commit from which leakgate was
+// built.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
