@@ -38,7 +38,8 @@ type markedDumps struct {
 	dumps []record.MarkDump
 	// leaks holds the leaks by key.
 	leaks map[string]*record.LeakSeries
-	// skipped is the largest number of omitted leaks in any one dump.
+	// skipped is the number of leaks omitted from a dump: the maximum over all
+	// dumps.
 	skipped int
 	// undecided is the reason why some dump may contain leaks that were not
 	// found.
@@ -49,7 +50,8 @@ type markedDumps struct {
 	closed bool
 }
 
-// closeSeries ends all series.
+// closeSeries closes the series of all lives, because the device may reuse
+// their pids.
 func (a *Account) closeSeries() {
 	for _, s := range a.atMarks {
 		s.closed = true
@@ -87,7 +89,7 @@ func (a *Account) addDump(d record.Diagnosis) {
 }
 
 // addGrowth records the first place that grew from each dump of a series to the
-// next. Growth is not a verdict: a cache that fills grows like a leak.
+// next. Growth alone does not prove a leak: a filling cache also grows.
 func (a *Account) addGrowth(d record.Diagnosis) {
 	for _, s := range a.atMarks {
 		if s.pid == d.PID && !s.closed && len(d.Findings) > 0 {

@@ -27,8 +27,8 @@ type Part struct {
 	// swaps means that memory of some process has been swapped out.
 	swaps    bool
 	accounts []*Account
-	// begun is the device's clock at t_s 0, up is its latest reading, and last
-	// is t_s of the latest line.
+	// begun is the reading of the device's clock at t_s 0, up is its latest
+	// reading, and last is the t_s of the latest line.
 	begun, up time.Duration
 	last      float64
 	// since is t_s at the beginning of the part: 0, or the beginning of a
@@ -86,7 +86,7 @@ func clockOf(seconds float64) time.Duration {
 	return time.Duration(math.Round(seconds*1000)) * time.Millisecond
 }
 
-// Up returns the device's clock at the latest line.
+// Up returns the reading of the device's clock at the latest line.
 func (p *Part) Up() time.Duration { return p.up }
 
 // Advance records a reading of the device's clock.
@@ -96,14 +96,16 @@ func (p *Part) Advance(up time.Duration) { p.up = max(p.up, up) }
 // began.
 func (p *Part) Seconds(up time.Duration) float64 { return record.Round((up - p.begun).Seconds(), 3) }
 
-// At returns the device's clock at time t after the beginning of the run.
+// At returns what the device's clock reads at time t after the beginning of the
+// run.
 func (p *Part) At(t time.Duration) time.Duration { return p.begun + t }
 
 // Open returns the account of a process; it creates the account if necessary.
 func (p *Part) Open(process capture.Process) *Account {
 	a := p.byKey[process.Key()]
 	if a == nil {
-		// The line that set how the process is read may be missing.
+		// The line that states how the process is read may be one of the
+		// missing lines.
 		a = &Account{Process: process, Detector: detector.New(p.of.policy), part: p, unsure: p.damaged}
 		a.Detector.SetMustSee(p.of.mustSee())
 		p.byKey[process.Key()] = a
@@ -115,8 +117,8 @@ func (p *Part) Open(process capture.Process) *Account {
 	return a
 }
 
-// Entry is one transition of the state machine of one process. An entry with
-// two equal states is a jump of the memory.
+// Entry is one transition of the state machine of one process. If both states
+// are the same, the entry is a jump in memory use.
 type Entry struct {
 	Of *Account
 	record.Transition
@@ -136,8 +138,8 @@ func (p *Part) AddSample(s record.Sample) []Entry {
 }
 
 // AddEvent adds one event and returns the resulting entries. Transitions and
-// jumps are events too, but they are ignored because they follow from the other
-// lines.
+// jumps are events too, but they are ignored because they are derived from the
+// other lines.
 func (p *Part) AddEvent(e record.Event) []Entry {
 	up := clockOf(e.Up)
 	var entries []Entry

@@ -38,9 +38,9 @@ type presence struct {
 	// current life. before is the total duration of earlier lives in seconds.
 	since  *float64
 	before float64
-	// begun and last are t_s of the first and the latest sample of the current
-	// stretch, if there is one; longest is the length in seconds of the longest
-	// stretch.
+	// begun and last are the times (t_s) of the first and the latest sample of
+	// the current stretch, if there is one; longest is the length in seconds of
+	// the longest stretch.
 	open        bool
 	begun, last float64
 	longest     float64
@@ -107,11 +107,13 @@ func Unjudged(p record.Process, seconds float64) string {
 	return fmt.Sprintf("%s %s; %s: run for 30m or longer, or %s", name, describeLives(p, seconds), needs, atMarks)
 }
 
-// tooShort reports whether no stretch of a process is long enough for a trend.
+// tooShort reports whether even the longest stretch of a process is too short
+// for a trend.
 func tooShort(p record.Process) bool { return p.LongestStretch < (TrendNeeds - stretchSlack).Seconds() }
 
-// describeLives describes how long the lives of a process without a long
-// stretch lasted, in a run of the given length in seconds.
+// describeLives returns the reason why the longest stretch of a process is too
+// short for a trend, such as restarts or gaps. The run lasts the given number
+// of seconds.
 func describeLives(p record.Process, seconds float64) string {
 	switch {
 	case p.Restarts > 0 && p.LongestStretch == 0:
@@ -139,8 +141,9 @@ func minutes(seconds float64) string {
 	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
-// runReason returns the reason for the verdict on a process without a stretch
-// that is long enough. The detector's reason is added if the rate is known.
+// runReason returns the reason for the verdict on a process whose longest
+// stretch is too short for a trend. The detector's reason is added if the rate
+// is known.
 func runReason(p record.Process, v detector.Verdict, seconds float64) string {
 	because := fmt.Sprintf("%s; a trend needs %s", describeLives(p, seconds), minutes(TrendNeeds.Seconds()))
 	if v.RateKnown {

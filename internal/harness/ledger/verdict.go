@@ -16,8 +16,8 @@ func (a *Account) Record(processes int) record.Process {
 	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
 	if a.part.workloadEnded() != nil {
-		// The end of a workload is not passed on at once, because another
-		// workload could follow.
+		// The detector learns of the end of a workload only here, because
+		// another workload could have followed.
 		a.Detector.EndWorkload(a.part.load.up)
 	}
 	v := a.Detector.Verdict()
@@ -114,9 +114,9 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 	}
 }
 
-// jumpsOf returns the jumps of a verdict on the time axis of the run. The times
-// of the latest jumps are computed with the recorded readings of the clock,
-// those of earlier jumps with the current reading.
+// jumpsOf returns the jumps of a verdict on the time axis of the run. For the
+// latest jumps, t_s is computed from the reading of the device's clock that was
+// recorded with the jump; for earlier jumps, from the current one.
 func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {
 	out := make([]record.Jump, len(jumps))
 	for i, j := range jumps {

@@ -37,8 +37,8 @@ type windows struct {
 	skipped int
 }
 
-// openWindow opens a window at a time of the run. The window contains the
-// processes that are watched at that time.
+// openWindow opens a window at the given time of the run. The window contains
+// the processes that are watched at that time.
 func (p *Part) openWindow(e record.Event) {
 	if len(p.windows.open) == MaxOpenWindows {
 		p.windows.skipped++
@@ -80,8 +80,8 @@ func (p *Part) eachWindow(call func(*Part)) {
 	}
 }
 
-// record judges a window that ends at a time of the run. windows is the total
-// number of windows that are judged.
+// record judges a window that ends at the given time of the run. windows is the
+// total number of windows that are judged.
 func (w *window) record(ended float64, windows int) record.JudgedWindow {
 	out := record.JudgedWindow{
 		Number: w.number, Name: w.name, Device: w.part.header.Device,

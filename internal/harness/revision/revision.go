@@ -27,7 +27,7 @@ const (
 )
 
 // Of returns the revision of the source in a directory. It returns nil if
-// neither the CI variables nor git provide it. getenv is os.Getenv.
+// neither the CI variables nor git provides it. getenv is os.Getenv.
 func Of(ctx context.Context, dir string, getenv func(string) string) *record.Revision {
 	if r, inCI := ofCI(getenv); inCI {
 		return printable(r)

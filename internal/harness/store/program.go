@@ -83,7 +83,7 @@ func (p program) run(ctx context.Context) ([]byte, error) {
 	return nil, fmt.Errorf("run %s: %w", name, err)
 }
 
-// after formats the messages of a killed program for the end of an error; it
+// after formats the messages of a killed program as a suffix of an error; it
 // returns "" if there are none.
 func after(messages string) string {
 	if messages = said(messages); messages == "" {
