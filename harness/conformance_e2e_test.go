@@ -70,8 +70,8 @@ var newest = sync.OnceValues(func() (programs, error) {
 	return build(modfile)
 })
 
-// versions runs a test with each version of Ginkgo; with returns a bench with
-// the given phones.
+// versions runs do with each version of Ginkgo. The argument of do returns a
+// bench with the given phones.
 func versions(t *testing.T, do func(t *testing.T, with func(phones ...adbd.Phone) *bench)) {
 	for name, of := range map[string]func() (programs, error){"pinned": current, "newest": newest} {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +152,8 @@ func wantNodes() map[string]record.CheckVerdict {
 	return out
 }
 
-// In specs under nodes of each type, a leak fails its spec, whichever node
-// starts and ends the app.
+// Under nodes of each type, a spec that leaks fails, whichever node starts and
+// ends the app.
 func TestAllNodes(t *testing.T) {
 	versions(t, func(t *testing.T, with func(...adbd.Phone) *bench) {
 		for _, args := range [][]string{nil, {"--procs=3"}, {"--randomize-all", "--seed=5"}} {
@@ -196,7 +196,7 @@ func TestAllNodes(t *testing.T) {
 	})
 }
 
-// A leak of a spec without a check fails the suite but none of the checked
+// A leak in a spec without a check fails the suite but none of the checked
 // specs. A leak that is older than the suite causes no failure.
 func TestLeakOlderThanSuite(t *testing.T) {
 	b := newBench(t, demoPhone(t))
@@ -717,8 +717,8 @@ func TestBackground(t *testing.T) {
 	checkPhone(t, phone)
 }
 
-// A suite runs tests in Kotlin. The leaking test is named in Ginkgo's report
-// and in the junit.xml of the run.
+// A suite can run tests that are written in Kotlin. The leaking test is named
+// in Ginkgo's report and in the junit.xml of the run.
 func TestInstrument(t *testing.T) {
 	phone := demoPhone(t)
 	r := newBench(t, phone).run(t, child{scenario: "tests"})
@@ -769,7 +769,7 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// Plain tests of go test work without Ginkgo.
+// Ordinary Go tests work without Ginkgo.
 func TestForTest(t *testing.T) {
 	phone := demoPhone(t)
 	b := newBench(t, phone)

@@ -13,10 +13,10 @@ import (
 
 // A suite runs against real Java virtual machines behind the real adb server.
 // The suite detects a list that grows by one object per loop, and native memory
-// that grows by 200 kB per loop. A cache that fills up and an idle process
-// pass, after fewer loops. A Java virtual machine does not mark any object as
-// destroyed, so its heap dump cannot prove the absence of leaks. The check is
-// therefore inconclusive.
+// that grows by 200 kB per loop. A cache that fills up passes, and so does an
+// idle process; both checks need fewer loops. A Java virtual machine does not
+// mark any object as destroyed, so its heap dump cannot prove the absence of
+// leaks. The check is therefore inconclusive.
 func TestSuiteOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	for _, c := range []struct {

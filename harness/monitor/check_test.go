@@ -157,8 +157,8 @@ func TestCheckOfScreens(t *testing.T) {
 }
 
 // A leak that occurred before the first check, or between two checks, is not
-// attributed to any check. A crash is reported with the check in which it
-// happened.
+// attributed to any check. A crash is reported by the check in which it
+// happens.
 func TestCheckOfOlderLeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()
@@ -260,8 +260,8 @@ func TestCheckOfScreenClosedInBody(t *testing.T) {
 	})
 }
 
-// Unknown results do not pass: an app that the body restarts or ends, a leaking
-// app whose heap cannot be dumped, a trend without a sample.
+// A check whose result is unknown does not pass: the body restarts or ends the
+// app, the heap of a leaking app cannot be dumped, or a trend has no sample.
 func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := shopOfScreens()

@@ -285,7 +285,7 @@ func (a expected) check(f finding) string {
 	return strings.Join(wrong, "; ") + ": " + f.because
 }
 
-// measure runs a row on the clock of a bubble.
+// measure runs the scenario of a row in a synctest bubble, with simulated time.
 func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f finding) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
