@@ -74,7 +74,7 @@ func needed(hours float64) float64 {
 func slotsOf(d time.Duration) int { return int(d / slotTime) }
 
 // skipped returns the first slot that is judged. The first tenth, at most 15
-// min, is warm-up in every process.
+// min, is considered warm-up in every process.
 func (m *robustMachine) skipped() int {
 	return min(m.axis.closed/10, slotsOf(15*time.Minute))
 }
@@ -361,7 +361,8 @@ func (m *robustMachine) splice(t *track) (splice, bool) {
 	return s, true
 }
 
-// alike reports whether two slopes can belong to one leak.
+// alike reports whether two slopes are positive and similar enough to belong to
+// one leak.
 func alike(first, second float64) bool {
 	return first > 0 && second >= first*alikeSlopes && first >= second*alikeSlopes
 }
@@ -392,8 +393,8 @@ func (m *robustMachine) isSawtooth(t *track, s *splice) bool {
 	return math.Abs(s.fall-(top-begin)) <= toothPart*(top-begin)
 }
 
-// fallOf finds the single fall in floors that is far larger than any other
-// change within two floors.
+// fallOf finds the only fall of floors that is far larger than every other
+// change; changes are measured over two floors.
 func fallOf(bins []float32) (at int, fall float64, ok bool) {
 	change := func(i int) float64 { return float64(bins[i+1] - bins[i-1]) }
 	largest := 0.0

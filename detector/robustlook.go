@@ -281,9 +281,9 @@ func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	return top, math.Sqrt(squares / float64(changes))
 }
 
-// hidden reports whether the growth of a dimension is not visible in the total
-// because other memory shrank. Growth that is visible in the total is found
-// when the total is judged.
+// hidden reports whether the total grew by less than a quarter of the growth of
+// a dimension, because other memory shrank. Growth that is visible in the total
+// is found when the total is judged.
 func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) bool {
 	var scratch [maxLevels]float64
 	y, ok := total.levels(scratch[:], at, n)
@@ -293,9 +293,9 @@ func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) 
 	return median(y[n-n/4:])-median(y[:n/4]) < growth/4
 }
 
-// shapeOf returns fires if a line, or a line after a flat part, describes the
-// levels better than every shape that is not a leak. Otherwise it returns the
-// reason why the window shows no leak.
+// shapeOf returns the constant fires if a line, or a line after a flat part,
+// describes the levels better than every shape that is not a leak. Otherwise it
+// returns the reason why the window shows no leak.
 func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	shapes := trend.FitShapes(y)
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))

@@ -49,8 +49,8 @@ type robustMachine struct {
 	// row counts the consecutive looks that fired; faded counts the consecutive
 	// looks in LEAKING that did not fire.
 	row, faded int
-	// first is the result of the first look that row counts; firstSigma is the
-	// standard deviation of pairRise at that look.
+	// first is the result of the first of the looks counted in row; firstSigma
+	// is the standard deviation of pairRise at that look.
 	first      lookResult
 	firstSigma float64
 	// fresh counts the breakdowns since CONFIRMING began.
@@ -407,7 +407,7 @@ func (m *robustMachine) restart(at time.Duration) []Transition {
 		m.diagnosed = known.Duration{}
 	}
 	// A reboot is reported as two restarts, of the device's clock and then of
-	// the process. Only the first restart ends a life.
+	// the process. Only the first of these two restarts ends a life.
 	again := m.rebooted && m.samples == 0
 	m.rebooted = at < m.now
 	if !again {

@@ -18,12 +18,12 @@ type judgement struct {
 	finding
 	shares  shares
 	because string
-	// length is how long the stretch was.
+	// length is the duration of the stretch.
 	length time.Duration
 	// flat is how long the levels have been flat at the end, if they settled.
 	flat time.Duration
-	// jump is the largest jump in the stretch that still has at least half of
-	// its height.
+	// jump is the largest jump in the stretch; jumps of which less than half
+	// remains at the end are ignored.
 	jump *Jump
 	// lives is the number of lives judged together; 0 for a stretch.
 	lives int
@@ -48,8 +48,8 @@ type past struct {
 	quiet time.Duration
 }
 
-// weight orders judgements by their significance for the run. A later flat
-// stretch does not outweigh unexplained growth.
+// weight ranks a judgement by its significance for the run, from 0 to 4. A
+// later flat stretch does not outweigh unexplained growth.
 func (j *judgement) weight() int {
 	switch {
 	case j.gate == Leak:
@@ -96,11 +96,11 @@ func (m *robustMachine) critical(df float64) float64 {
 	return trend.StudentQuantile(1-endP/m.families(), df)
 }
 
-// familiesOf is like families, for the given number of series that are judged
-// in addition to the total.
+// familiesOf returns families multiplied by the number of series that are
+// judged in addition to the total.
 func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
 
-// judge returns the end verdict on the present stretch.
+// judge returns the end verdict on the current stretch.
 func (m *robustMachine) judge() judgement {
 	j := judgement{leading: totalTrack, length: m.axis.length()}
 	if m.judgeCollected(&j) {
@@ -243,8 +243,9 @@ func (m *robustMachine) gateOf(j *judgement) Gate {
 	return Pass
 }
 
-// gaveBack reports whether less than leastGrowth, or at most keptPart of the
-// growth, remains at the end.
+// gaveBack reports whether memory that grew was freed again: the levels do not
+// rise, and the growth that remains at the end is less than leastGrowth or less
+// than keptPart of the largest growth.
 func (j *judgement) gaveBack() bool {
 	n := len(j.levels)
 	k := max(1, n/6)
@@ -304,7 +305,7 @@ func (j *judgement) settled() bool {
 // isFlat reports whether levels do not grow: their fitted rise and the
 // difference between their last and their first sixth are less than
 // leastGrowth, and the rise is within the noise or less than half of
-// leastGrowth.
+// leastGrowth. The first three levels must not be far below the median.
 func isFlat(y []float64) bool {
 	d := trend.FitDrift(y, rateRaise)
 	growth, half := d.Slope*float64(len(y)), students().rate[d.N]*d.SE*float64(len(y))
@@ -373,7 +374,7 @@ func (m *robustMachine) refit(j *judgement) {
 	j.drift, j.growth, j.blocks = drift, drift.Slope*float64(len(y)), len(y)
 }
 
-// verdict returns the present verdict. The gate is the one that would apply if
+// verdict returns the current verdict; its gate is the one that would apply if
 // the run ended now.
 //
 // The gate is "leak" if any stretch between restarts and long gaps is a leak,
