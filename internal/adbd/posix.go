@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// errno is an error as the phone reports it: the error number of Linux, even on
-// another host, and the message of bionic's strerror.
+// errno is an error as the phone reports it: the Linux error number, even if
+// the host does not run Linux, and the message of bionic's strerror.
 type errno struct {
 	number uint32
 	text   string

@@ -100,8 +100,8 @@ func (r *roster) remove(serial string) {
 	}
 }
 
-// take removes the entries with the given serial from the list. The caller must
-// hold the lock.
+// take removes the entries with the given serial from the list and returns
+// them. The caller must hold the lock.
 func (r *roster) take(serial string) []*plug {
 	var taken, kept []*plug
 	for _, p := range r.plugs {

@@ -43,7 +43,7 @@ func NewServer(phones ...Phone) *Server {
 	return s
 }
 
-// Listen returns a server that serves a free port of 127.0.0.1.
+// Listen returns a server that listens on a free port of 127.0.0.1.
 func Listen(phones ...Phone) (*Server, error) {
 	s := NewServer(phones...)
 	if err := s.end.listen("127.0.0.1:0", nil, s.handle); err != nil {
@@ -114,13 +114,15 @@ func (c *client) fail(err error) {
 	c.hangUp()
 }
 
-// hangUp closes the connection after sent data has arrived.
+// hangUp closes the connection for writing, so that data already sent still
+// arrives, and then waits briefly for the client to close its side.
 func (c *client) hangUp() {
 	(&socketStream{Conn: c.conn}).Close()
 	io.Copy(io.Discard, c.conn)
 }
 
-// answer serves one request; it reports whether another may follow.
+// answer serves one request and reports whether another may follow on the
+// connection.
 func (c *client) answer(request string) (more bool) {
 	t, service, ok := parseHost(request, c.server.roster.known)
 	if !ok || service == "" {
@@ -295,8 +297,8 @@ func (c *client) track(long bool) {
 	}
 }
 
-// pause waits for a change, for at most statePoll; it returns false when ctx is
-// done.
+// pause waits for a change, for at most statePoll; it returns false if ctx was
+// done first.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(statePoll)
 	defer timer.Stop()

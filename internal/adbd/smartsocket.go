@@ -97,7 +97,8 @@ func parseHost(request string, known func(serial string) bool) (t target, servic
 	return target{}, "", false
 }
 
-// cutSerial splits SERIAL:SERVICE, preferring a serial that exists.
+// cutSerial splits SERIAL:SERVICE. It prefers the longest serial that exists;
+// otherwise the serial is a leading HOST:PORT, or ends at the first colon.
 func cutSerial(text string, known func(serial string) bool) (serial, service string, ok bool) {
 	for i := len(text) - 1; i > 0; i-- {
 		if text[i] == ':' && known(text[:i]) {

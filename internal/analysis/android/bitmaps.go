@@ -96,7 +96,7 @@ type Bitmap struct {
 	RetainedBytes int64 `json:"retained_bytes"`
 	CreditedBytes int64 `json:"credited_bytes"`
 	Larger        bool  `json:"larger_than_screen,omitempty"`
-	// Owner is nil if only GC roots hold the bitmap.
+	// Owner is nil if only GC roots hold the bitmap, or if it is unreachable.
 	Owner *Owner `json:"owner,omitempty"`
 }
 
@@ -412,7 +412,7 @@ func (t *bitmapsTopic) finish(p *plan) {
 	t.bitmaps(p)
 }
 
-// size computes the number of bytes of a bitmap.
+// size sets the size of a bitmap in bytes.
 func (t *bitmapsTopic) size(p *plan, i int) {
 	b := &t.list[i]
 	native := p.graph.Shallow(b.object).Native
@@ -582,7 +582,7 @@ func (b *bitmap) origin() int64 {
 	return b.id
 }
 
-// wasted returns the bytes of all but the smallest of equal bitmaps.
+// wasted returns the total size of equal bitmaps, without the smallest one.
 func wasted(list []*bitmap) (n int64) {
 	least := int64(largest)
 	for _, b := range list {
