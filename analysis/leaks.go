@@ -378,9 +378,9 @@ func (t *tracing) strongest(objects []heap.Object) (strong, rest []heap.Object) 
 }
 
 const (
-	// worthPart determines which parts are listed: a part must retain at least
-	// 1/worthPart of what the object retains. mostParts is the maximum length
-	// of the list.
+	// partDivisor determines which parts are listed: a part must retain at
+	// least 1/partDivisor of what the object retains. maxParts is the maximum
+	// length of the list.
 	partDivisor = 10
 	maxParts    = 3
 )
@@ -403,8 +403,8 @@ func (t *tracing) parts(o heap.Object) (list []Part) {
 	return list[:min(len(list), maxParts)]
 }
 
-// traced returns a report entry with only the fields that are taken from the
-// trace.
+// leakFromTrace returns a report entry with only the fields that are taken from
+// the trace.
 func (t *tracing) leakFromTrace(x *trace.Trace) Leak {
 	last := x.Leaking()
 	r := Leak{

@@ -24,7 +24,9 @@ const (
 	// such a short window.
 	pooledWindows, pooledMinutes = 3, 60
 	// lineBetter is the minimum advantage in BIC that a line (or a line after a
-	// flat part) must have over every other shape.
+	// flat part) must have over every other shape. 2 is "positive evidence"
+	// (Kass and Raftery 1995); 1 finds leaks sooner, and the later looks make
+	// up for the weaker evidence.
 	lineBetter = 1.0
 	// keepBetter is like lineBetter, but for the later looks; in windows of
 	// keepLong minutes and more, another shape may be better by up to
@@ -110,7 +112,8 @@ const (
 	// endExplained corresponds to explained in the end verdict.
 	endExplained = 0.63
 	// curveBetter is the maximum advantage in BIC that a curve that levels off
-	// may have over the line.
+	// may have over the line. 6 to 10 is "strong evidence" (Kass and Raftery
+	// 1995).
 	curveBetter = 6.0
 	// stepsBetter is like curveBetter, but for two and three steps.
 	stepsBetter = 6.0

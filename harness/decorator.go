@@ -136,10 +136,12 @@ func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
 	}, at)}
 }
 
-// learn records the locations of nodes with a check, so that their specs can be
-// prepared outside of their timeouts. It skips table entries: their specs are
-// prepared in their first node.
-func (l *Leaks) recordLocations(_ types.NodeType, offset ginkgo.Offset, text string, args []any) (string, []any, []error) {
+// recordLocations records the locations of nodes with a check, so that their
+// specs can be prepared outside of their timeouts. It skips table entries:
+// their specs are prepared in their first node.
+func (l *Leaks) recordLocations(
+	_ types.NodeType, offset ginkgo.Offset, text string, args []any,
+) (string, []any, []error) {
 	for _, a := range args {
 		d, ok := a.(types.AroundNodeDecorator)
 		if !ok {

@@ -25,6 +25,11 @@ const fence = "```"
 
 // ReadLaw parses the code block of a Markdown page that is marked imports;
 // there must be exactly one. Its lines have one of these forms:
+//
+//	package: what it may import
+//	leaf package:
+//	import path @ its home
+//	# a remark
 func ReadLaw(page io.Reader) (Law, error) {
 	law := Law{Allowed: map[string][]string{}, Leaves: map[string]bool{}, Homes: map[string]string{}}
 	inside, blocks := false, 0

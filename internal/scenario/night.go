@@ -46,7 +46,7 @@ func (s Scenario) each(minutes float64) []float64 {
 	return out
 }
 
-// until returns the times of death of a process that dies and restarts whenever
+// restartTimes returns the times at which a process dies and restarts because
 // its memory reaches a limit in MB. The limit varies randomly with a standard
 // deviation of 2 %.
 func (s Scenario) restartTimes(limit float64, r *rand.Rand) []float64 {

@@ -176,7 +176,7 @@ func (p *parser) content(line, trimmed string) {
 	}
 }
 
-// heading parses the first line of a section.
+// parseHeading parses the first line of a section.
 func (p *parser) parseHeading(line string) bool {
 	if p.section != head {
 		return false

@@ -232,8 +232,8 @@ func TestWideTree(t *testing.T) {
 	}
 }
 
-// shelf creates random collections: instances of Java's own classes or, if sub
-// is set, of indirect subclasses of them.
+// collectionBuilder creates random collections: instances of Java's own classes
+// or, if sub is set, of indirect subclasses of them.
 type collectionBuilder struct {
 	*rand.Rand
 	*hproftest.Heap

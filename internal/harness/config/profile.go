@@ -289,7 +289,7 @@ func (f *findings) errors() Errors {
 	return errs
 }
 
-// enumerated joins words into a list: a, b and c.
+// joinList joins words into a list: a, b and c.
 func joinList(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -99,8 +99,8 @@ type judgement struct {
 	// compared reports whether any process has base runs; unjudged reports
 	// whether any process has no verdict.
 	compared, unjudged bool
-	// lacking lists the processes and devices that have no verdict although
-	// they were present for a long time.
+	// withoutVerdict lists the processes and devices that have no verdict
+	// although they were present for a long time.
 	withoutVerdict []string
 	pairs          []*pair
 	rows           []row

@@ -161,7 +161,7 @@ func release(t *testing.T, l *Lease) {
 	}
 }
 
-// empty fails the test unless the folder is empty.
+// assertEmpty fails the test unless the folder is empty.
 func assertEmpty(t *testing.T, folder string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
