@@ -73,8 +73,8 @@ func same(t *testing.T, got, want []string) {
 }
 
 // double adds, for some objects, another record with the same ID before the
-// object's own record. The additional record may be of another type, but that
-// of a class object is always a class record too.
+// object's own record. The additional record may be of another type; that of a
+// class object, however, is always a class record.
 func (d *dice) double() {
 	before := d.objects
 	for range 1 + d.IntN(8) {
@@ -97,8 +97,8 @@ func (d *dice) double() {
 	}
 }
 
-// TestDuplicates writes objects twice: the last record must count in every
-// respect.
+// TestDuplicates writes objects twice and checks that all results follow the
+// last record.
 func TestDuplicates(t *testing.T) {
 	worlds := uint64(2000)
 	if racing {
@@ -211,7 +211,7 @@ func TestOneSegment(t *testing.T) {
 }
 
 // TestSuperclassCycle loads classes that are their own superclasses, and checks
-// that Load ends.
+// that Load returns.
 func TestSuperclassCycle(t *testing.T) {
 	const wide, objects = 2000, 300
 	w := newScribe(4)

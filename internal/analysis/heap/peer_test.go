@@ -27,10 +27,10 @@ const peerVersion = "0.3.2"
 
 var peerRules = rules{layout: true, referents: true, frames: true, sticky: true}
 
-// madeDumps are shapes of jvmtest.Gallery: class loaders that leak, objects
-// held by a frame of main and by a thread local, weak and soft references, a
-// queue of finalizers, and native memory, all in a JVM whose references take 8
-// bytes.
+// madeDumps lists shapes of jvmtest.Gallery, whose dumps are compared: class
+// loaders that leak, objects held by a frame of main and by a thread local,
+// weak and soft references, a queue of finalizers, and native memory, all in a
+// JVM whose references take 8 bytes.
 var madeDumps = []struct {
 	shape   string
 	options []string
@@ -132,8 +132,7 @@ func isPeer(path string) bool {
 }
 
 // ruleSteps lists the steps from the engine's rules to the peer's, one rule per
-// step. Sizes are the same under all rules, so only references and roots make a
-// difference.
+// step. All rules use the same sizes; they differ only in references and roots.
 var ruleSteps = []struct {
 	name string
 	rules
@@ -175,8 +174,8 @@ func (c *tally) String() string {
 	return text
 }
 
-// comparePeer compares the engine and the peer with the tree under their
-// respective rules.
+// comparePeer compares the results of the engine and of the peer, each with the
+// tree that is computed under its own rules.
 func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
 	p := readPlain(t, dump)
 	checkEngine(t, p.tree(engineRules), load(t, dump, heap.Options{Model: heap.Leakgate}))

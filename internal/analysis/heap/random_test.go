@@ -257,7 +257,8 @@ func (d *dice) value(o *object, f placed, end func() *object) value {
 	case f.name == "this$0" && !d.one(8):
 		return value{object: d.any("libcore.util.NativeAllocationRegistry")}
 	case f.name == "referent":
-		// A referent that is missing from the dump is not counted anywhere.
+		// The referent is never an object that is missing from the dump,
+		// because such a referent is not counted anywhere.
 		for {
 			if e := end(); e == nil || d.has(e) {
 				return value{object: e}
@@ -275,8 +276,8 @@ func (d *dice) any(name string) *object {
 	return nil
 }
 
-// place assigns heaps to the objects, and IDs as different runtimes assign
-// them.
+// place assigns each object a heap, and an ID as one of several runtimes would
+// assign it.
 func (d *dice) place() {
 	at, step := uint64(0x1000+d.IntN(1<<30)), uint64(8)
 	switch d.IntN(6) {

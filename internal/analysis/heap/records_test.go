@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// reading collects the output of Read for the objects of a world.
+// reading collects the output of Read and compares it with a world.
 type reading struct {
 	*answer
 	graph  *heap.Graph
@@ -103,8 +103,8 @@ func (r *reading) askElements(rec *heap.Record, o *object, got []hprof.ID) error
 	return nil
 }
 
-// askFields reads each field by name; the field declared nearest to the
-// object's class counts.
+// askFields reads each field by name; of several fields with one name, the
+// field that is declared nearest to the object's class is expected.
 func (r *reading) askFields(rec *heap.Record, o *object) error {
 	for _, f := range r.known(o.class) {
 		i := slices.IndexFunc(o.class.layout(), func(p placed) bool { return p.name == f.name })
@@ -462,7 +462,8 @@ func TestNormalName(t *testing.T) {
 }
 
 // BenchmarkRead rereads one object in a thousand. Limit: 200 MB of dump per
-// second (measured: 400), since the objects are in all parts of the dump.
+// second (measured: 400). The size is that of the entire dump, because the
+// objects are in all parts of it.
 func BenchmarkRead(b *testing.B) {
 	dump := chain(b, 500_000)
 	g := load(b, dump, heap.Options{})
