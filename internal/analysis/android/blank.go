@@ -25,8 +25,8 @@ func (t *texts) shown(n int) string {
 	return t.at(n)
 }
 
-// taken reports whether the string in a field was stripped. Shark 2.14 does not
-// handle stripped strings.
+// taken reports whether the string in a field was stripped. With the rules of
+// Shark 2.14, which does not handle stripped strings, it returns false.
 func (i *Inspector) taken(o heap.Object, f field) bool {
 	to, ok := i.ref(o, f)
 	if !ok || i.old {
@@ -48,7 +48,7 @@ const (
 	same
 )
 
-// like compares a stripped string with an ASCII word.
+// like returns how similar a stripped string is to an ASCII word.
 func (i *Inspector) like(o heap.Object, word string) likeness {
 	if i.old {
 		return unlike
@@ -80,7 +80,7 @@ func (i *Inspector) hash(o heap.Object) (int64, bool) {
 	return 0, false
 }
 
-// hashOf is java.lang.String.hashCode.
+// hashOf returns the java.lang.String.hashCode of an ASCII word.
 func hashOf(word string) int64 {
 	var h int32
 	for _, c := range []byte(word) {
@@ -89,8 +89,9 @@ func hashOf(word string) int64 {
 	return int64(h)
 }
 
-// constant returns the name of an enum constant. If the name was stripped, it
-// is derived from the ordinal.
+// constant returns the name of an enum constant, which it derives from the
+// ordinal; names holds the names of all constants in their order. It returns
+// false if the name in the dump contradicts the ordinal.
 func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	n, ok := i.number(o, enumOrdinal)
 	if !ok || n < 0 || n >= int64(len(names)) {
@@ -125,9 +126,10 @@ func (i *Inspector) threadNamed(thread heap.Object) (string, bool) {
 	return "", false
 }
 
-// standsAs reports whether a thread can be identified as the one with the given
-// name without its name. On Android, a well-known field references the thread.
-// On a JVM, only the main thread is recognized: it is the first thread.
+// standsAs reports whether a thread whose name was stripped can be identified
+// as the thread that had the given name. On Android, a well-known field
+// references the thread. On a JVM, only the main thread is recognized: it is
+// the first thread.
 func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	if !i.android {
 		return name == mainThread && i.isFirst(thread)
@@ -138,15 +140,15 @@ func (i *Inspector) standsAs(thread heap.Object, name string) bool {
 	return i.placed[thread] == name
 }
 
-// isFirst reports whether a thread is the first of a JVM: the first ID is 1, or
-// 3 since JDK 24 (java.lang.Thread, PRIMORDIAL_TID).
+// isFirst reports whether a thread is the first thread of a JVM, whose ID is 1,
+// or 3 in JDK 24 and later (java.lang.Thread, PRIMORDIAL_TID).
 func (i *Inspector) isFirst(thread heap.Object) bool {
 	id, ok := i.number(thread, threadID)
 	return ok && (id == 1 || id == 3)
 }
 
-// place returns the threads to which well-known fields refer, each with the
-// name that the thread in that field has.
+// place maps each thread that a well-known field references to the name that
+// threads in this field have.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {

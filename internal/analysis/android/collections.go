@@ -75,7 +75,7 @@ func (i *Inspector) ThreadName(o heap.Object) string {
 }
 
 // Text returns the contents of a String, truncated. It returns false for other
-// objects, and for a String that was not prepared.
+// objects, and for a String that was not prepared or was stripped.
 func (i *Inspector) Text(o heap.Object) (string, bool) {
 	if !i.graph.InstanceOf(o, "java.lang.String") {
 		return "", false

@@ -88,7 +88,8 @@ func (c *comparing) compareCharacters(r *heap.Record) error {
 	return nil
 }
 
-// characters returns the length of the String, given a record of its array.
+// characters returns the length of the String in UTF-16 units, given a record
+// of its array.
 func (x *compared) characters(r *heap.Record) int {
 	n := min(uint64(x.length), uint64(r.Count)-min(uint64(x.first), uint64(r.Count)))
 	if r.Type == hprof.Byte && x.wide {

@@ -293,7 +293,7 @@ func (t *componentsTopic) finish(p *plan) {
 	}
 }
 
-// groupPart holds objects with their states.
+// groupPart holds a family of objects and the state of each object.
 type groupPart struct {
 	family *heap.Family
 	states []string

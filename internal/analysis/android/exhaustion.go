@@ -51,9 +51,9 @@ type ExhaustionCause struct {
 	Note string `json:"note"`
 }
 
-// ThreadGroup stands for threads whose names differ only in numbers. In
-// Pattern, an asterisk stands for the last number, and also for earlier numbers
-// if several groups would otherwise differ only in them.
+// ThreadGroup describes threads whose names differ only in numbers. In Pattern,
+// an asterisk stands for the last number, and also for earlier numbers if
+// several groups would otherwise differ only in them.
 type ThreadGroup struct {
 	Pattern string `json:"pattern"`
 	Threads int64  `json:"threads"`
@@ -254,7 +254,8 @@ func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
 	return c
 }
 
-// limited sets the limit and adds a description of the limit to the note.
+// limited sets Limit and NearLimit, and appends a description of the limit to
+// the note.
 func (c *ExhaustionCause) limited(limit int64, what string) {
 	c.Limit = &limit
 	c.NearLimit = *c.Value >= limit-limit/4
