@@ -34,8 +34,8 @@ type Nest struct {
 // program uses it.
 const adbdPort = "5555"
 
-// nestFlags are the namespaces of a nest. There is no pid namespace because the
-// app runs outside the nest.
+// nestFlags are the clone flags of the namespaces of a nest. There is no pid
+// namespace because the app runs outside the nest.
 const nestFlags = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
 
 // CheckNest returns an error if this machine cannot run a nest. A nest requires
@@ -55,9 +55,10 @@ func CheckNest() error {
 	return nil
 }
 
-// Nest serves the shell with adbd and the adb server of the program adb, until
-// Close. To use the device, connect the server to Target. A device has at most
-// one nest; a Daemon of package adbd may serve the device at the same time.
+// Nest serves the device's shell with adbd and an adb server until Close is
+// called. adb is the path of the adb program. To use the device, connect the
+// server to Target. A device has at most one nest; a Daemon of package adbd may
+// serve the device at the same time.
 func (d *Device) Nest(daemon aosp.Daemon, adb string) (*Nest, error) {
 	if !d.enter() {
 		return nil, fmt.Errorf("make nest: %w", errClosed)
@@ -176,7 +177,7 @@ var androidGroups = []struct {
 	{3011, "uhid"}, {3012, "readtracefs"},
 }
 
-// shellUID is the uid of a phone's shell, unless the shell is root.
+// shellUID is the uid of a phone's shell if the shell is not root.
 const shellUID = 2000
 
 func shellGroups(uid int) []uint32 {

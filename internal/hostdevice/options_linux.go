@@ -41,9 +41,9 @@ type Options struct {
 	// Scale is the number of device seconds per real second; the default is 1.
 	Scale float64
 	// ShellUID and AppUID are the UIDs of the shell and of the app. By default,
-	// both are the UID that runs the device. If root runs the device, they are
-	// 2000 and 10123: with these UIDs, the kernel denies the shell the same
-	// access as on a phone. Separate UIDs require root.
+	// both are the UID of the user who runs the device. If root runs the
+	// device, they are 2000 and 10123: with these UIDs, the kernel denies the
+	// shell the same access as on a phone. Separate UIDs require root.
 	ShellUID, AppUID int
 	// Root means that if root runs the device, the shell and the app run as
 	// root by default. Anyone who can connect to the device then controls this

@@ -208,7 +208,8 @@ func (c *Class) artSize() int {
 	return at
 }
 
-// addGap divides a gap into aligned parts, largest first, and adds these parts.
+// addGap divides a gap into aligned parts, adds these to the list of gaps, and
+// returns the list sorted by size, largest first.
 func addGap(gaps []fieldGap, at, end int) []fieldGap {
 	for at < end {
 		n := 4

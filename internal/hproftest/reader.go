@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// Record is a record of a dump, as read by Parse. Records inside the heap have
-// a Sub; the record of their segment precedes them.
+// Record is a record of a dump, as read by Parse. Sub is set only in records
+// inside the heap, which follow the record of their segment.
 type Record struct {
 	// Offset is the record's position; Length is the size of the body of a
 	// record outside the heap.

@@ -191,8 +191,8 @@ func (w *Writer) id(v hprof.ID) {
 	w.u4(uint32(v))
 }
 
-// value writes as many of the low bytes of v as a value of type t has; the type
-// must exist.
+// value writes the low bytes of v as a value of type t; the type, which must
+// exist, determines their number.
 func (w *Writer) value(t hprof.Type, v uint64) {
 	if t == hprof.Object {
 		w.id(hprof.ID(v))
@@ -697,8 +697,8 @@ func (w *Writer) array(id hprof.ID, trace uint32, t hprof.Type, count int64, siz
 	return true
 }
 
-// elementSize returns the size of an element in bytes, or 0 for types of which
-// there are no primitive arrays.
+// elementSize returns the size of an element in bytes, or 0 for types that
+// cannot be elements of a primitive array.
 func (w *Writer) elementSize(t hprof.Type) int {
 	if t == hprof.Object {
 		return 0

@@ -3,7 +3,7 @@
 //
 // It pins one version of each library, and the hash of each file: a file with
 // different content is rejected. The package only fetches the libraries; the
-// tests that need them run them.
+// tests run them.
 package jars
 
 import (

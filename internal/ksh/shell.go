@@ -54,8 +54,7 @@ type shell struct {
 	depth   int
 	running sync.WaitGroup
 	// loops is the number of loops around the current command; breaks and skips
-	// are the numbers of loops that a break or continue command has not left
-	// yet.
+	// are the numbers of loops to which a break or a continue still applies.
 	loops, breaks, skips int
 	exiting              bool
 	// keepFDs means that exec has changed the redirections of the shell itself.

@@ -23,7 +23,8 @@ func OfProcess(pid int) (*Layout, error) {
 	return Read(f, heap)
 }
 
-// maxCommandLine bounds how many bytes of a command line are read.
+// maxCommandLine is the maximum number of bytes that are read from a command
+// line.
 const maxCommandLine = 64 << 10
 
 // heapSize returns the -Xmx value in the process's command line in bytes, or 0

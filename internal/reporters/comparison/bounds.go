@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// These are the bounds of a comparison that is read from a file.
+// These limits apply to a comparison that is read from a file.
 const (
 	// maxText is the maximum length of each string, in characters.
 	maxText = 1000

@@ -23,7 +23,7 @@ type Comparison struct {
 	Informational bool `json:"informational,omitempty"`
 	// ExitCode is the exit code of the gate.
 	ExitCode int `json:"exit_code"`
-	// Reasons lists the violated rules, each with what violates it.
+	// Reasons lists the violated rules and explains each violation.
 	Reasons []Reason `json:"reasons"`
 	Base    Base     `json:"base"`
 	Head    Head     `json:"head"`
