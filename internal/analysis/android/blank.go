@@ -89,9 +89,9 @@ func hashOf(word string) int64 {
 	return int64(h)
 }
 
-// constant returns the name of an enum constant, which it derives from the
-// ordinal; names holds the names of all constants in their order. It returns
-// false if the name in the dump contradicts the ordinal.
+// constant returns the name of an enum constant whose name was stripped: the
+// entry of names at the ordinal of the constant. It returns false if the name
+// was not stripped, or if its length or hash contradicts that entry.
 func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	n, ok := i.number(o, enumOrdinal)
 	if !ok || n < 0 || n >= int64(len(names)) {
@@ -148,7 +148,7 @@ func (i *Inspector) isFirst(thread heap.Object) bool {
 }
 
 // place maps each thread that a well-known field references to the name that
-// threads in this field have.
+// Android gives this thread.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {

@@ -47,8 +47,8 @@ func (i *Inspector) serviceLeaks(o heap.Object) bool {
 	return known && !running
 }
 
-// runs reports whether a service is in the ActivityThread (AndroidServices.kt).
-// Before Android 4.4, it is unknown which services run.
+// runs reports whether a service is in ActivityThread.mServices
+// (AndroidServices.kt). Before Android 4.4, it is unknown which services run.
 func (i *Inspector) runs(service heap.Object) (running, known bool) {
 	if !i.running.asked {
 		i.running.asked = true
@@ -159,7 +159,7 @@ func (i *Inspector) inspectBinder(o heap.Object, r *report) {
 		"https://issuetracker.google.com/issues/new?component=192705", name, name, name)
 }
 
-// global reports whether native code holds a Binder object.
+// global reports whether native code references a Binder object.
 func (i *Inspector) global(o heap.Object) bool {
 	if i.globals == nil {
 		i.globals = i.findGlobals()

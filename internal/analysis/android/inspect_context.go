@@ -64,7 +64,7 @@ func (i *Inspector) unwrap(o heap.Object) (next heap.Object, end, ok bool) {
 	return outer, i.old && i.is(base, kinApplication|kinService), true
 }
 
-// destroyed reports whether an activity is destroyed.
+// destroyed reports whether an activity has been destroyed.
 func (i *Inspector) destroyed(activity heap.Object) (destroyed, known bool) {
 	return i.flag(activity, activityDestroyed)
 }

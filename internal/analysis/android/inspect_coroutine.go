@@ -38,8 +38,8 @@ func (i *Inspector) inspectCoroutineScope(o heap.Object, r *report) {
 	}
 }
 
-// jobOf finds the job in a coroutine context, which is a list of elements,
-// built from the left (CoroutineContextImpl.kt, CombinedContext).
+// jobOf finds the job in a coroutine context, which is a linked list that
+// begins with the last element (CoroutineContextImpl.kt, CombinedContext).
 func (i *Inspector) jobOf(context heap.Object) (heap.Object, bool) {
 	for range deepestContext {
 		if i.graph.InstanceOf(context, jobClass) {

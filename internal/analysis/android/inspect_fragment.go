@@ -115,7 +115,8 @@ func (f fragment) remark(r *report) {
 	}
 }
 
-// remarkOld adds a remark about the state of the lifecycle to the report.
+// remarkOld adds a remark about the state of the lifecycle to the report,
+// unless the state is unknown.
 func (f fragment) remarkOld(r *report) {
 	const format = "Fragment.mLifecycleRegistry.state is %s"
 	switch name := lifecycleName(f.lifecycle); {
@@ -171,9 +172,9 @@ func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
 	}
 }
 
-// inspectViewModel adds a remark about whether a ViewModel was cleared. A
-// ViewModel that was not cleared may still be unneeded, if it was never in a
-// ViewModelStore.
+// inspectViewModel reports a ViewModel that was cleared as leaking, and adds a
+// label to one that was not. A ViewModel that was not cleared may still be
+// unneeded, if it was never in a ViewModelStore.
 func (i *Inspector) inspectViewModel(o heap.Object, r *report) {
 	cleared, f, known := i.cleared(o)
 	if !known {

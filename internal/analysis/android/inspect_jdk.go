@@ -40,7 +40,7 @@ func (i *Inspector) readWatch(reference heap.Object) {
 	i.watches[object] = append(i.watches[object], w)
 }
 
-// inspectWatches adds what LeakCanary recorded about an object to the report.
+// inspectWatches adds to the report what LeakCanary recorded about an object.
 // It implements Shark's inspector KEYED_WEAK_REFERENCE.
 func (i *Inspector) inspectWatches(o heap.Object, r *report) {
 	watches := i.watches[o]

@@ -62,7 +62,8 @@ func (i *Inspector) inspectMessage(o heap.Object, r *report) {
 	}
 }
 
-// relative formats a time relative to the time of the dump.
+// relative formats the difference between a time and the time of the dump; it
+// returns "" if the latter is unknown.
 func (i *Inspector) relative(when int64) string {
 	switch {
 	case !i.knowsUptime:

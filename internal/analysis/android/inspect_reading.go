@@ -96,7 +96,8 @@ func (i *Inspector) textsOf(o heap.Object) (list []heap.Object) {
 	return list
 }
 
-// charsOf returns the array of a String.
+// charsOf returns the array that holds the characters of a String, or nil if
+// the dump contains none.
 func (i *Inspector) charsOf(o heap.Object) []heap.Object {
 	r, ok := i.record(o)
 	if !ok {
@@ -174,7 +175,8 @@ func (i *Inspector) ref(o heap.Object, f field) (heap.Object, bool) {
 	return r.RefOf(i.field(f))
 }
 
-// isNull reports whether a field exists and is null.
+// isNull reports whether a field is null; known reports whether the field
+// exists.
 func (i *Inspector) isNull(o heap.Object, f field) (null, known bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -183,7 +185,8 @@ func (i *Inspector) isNull(o heap.Object, f field) (null, known bool) {
 	return r.IsNull(i.field(f))
 }
 
-// number returns the value of an integer or boolean field.
+// number returns the value of an integer field, or 0 or 1 for a boolean field;
+// known reports whether the field exists.
 func (i *Inspector) number(o heap.Object, f field) (n int64, known bool) {
 	r, ok := i.record(o)
 	if !ok {
@@ -192,7 +195,8 @@ func (i *Inspector) number(o heap.Object, f field) (n int64, known bool) {
 	return r.IntOf(i.field(f))
 }
 
-// flag returns the value of a boolean field.
+// flag returns the value of a boolean field; known reports whether the field
+// exists.
 func (i *Inspector) flag(o heap.Object, f field) (value, known bool) {
 	n, known := i.number(o, f)
 	return n != 0, known
