@@ -93,8 +93,8 @@ const logLines = `+--------- beginning of main
 +--------- switch to crash
 `
 
-// TestFilterLogcat: the app's own lines of a log and the system's lines about
-// it are kept.
+// TestFilterLogcat checks that the app's own lines of a log and the system's
+// lines about the app are kept.
 func TestFilterLogcat(t *testing.T) {
 	var text, want strings.Builder
 	all, kept := 0, 0

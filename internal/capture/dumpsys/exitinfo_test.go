@@ -226,9 +226,9 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// On Android 17, the memory limiter kills processes with REASON_OTHER and its
-// own name; since API 37.2, it has its own reason. An anomaly concerns memory
-// only if its record says so.
+// On Android 17, kills by the memory limiter have REASON_OTHER and its name in
+// the description; from API 37.2 on, they have their own reason. An anomaly
+// concerns memory only if its record says so.
 func TestReasonsOfAndroid17(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason, description string
@@ -295,8 +295,8 @@ func TestDebugSizes(t *testing.T) {
 	}
 }
 
-// madeExits returns random records, and how a release prints them: one field
-// per line, or several.
+// madeExits returns random records, and their text as a release prints them:
+// one field per line, or several.
 func madeExits(r *rand.Rand, perLine bool) (text string, exits []Exit) {
 	var b strings.Builder
 	b.WriteString("ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\nLast Timestamp of Persistence " +
@@ -369,8 +369,8 @@ func TestExitInfoRoundTrip(t *testing.T) {
 	}
 }
 
-// TestExitInfoTruncatedAnywhere: the fields of truncated output are also in the
-// complete output.
+// TestExitInfoTruncatedAnywhere checks that the fields of truncated output are
+// also in the complete output.
 func TestExitInfoTruncatedAnywhere(t *testing.T) {
 	for _, text := range []string{exitsOf34, exitsOfPhone, exitsOf30} {
 		whole := exitsIn(t, text).Exits

@@ -179,7 +179,7 @@ func TestRecordedLogs(t *testing.T) {
 }
 
 func TestFullHeap(t *testing.T) {
-	// The messages when a heap is full, in Android 7 to 14; the app was
+	// These are the messages of Android 7 to 14 about a full heap; the app was
 	// recorded on Android 10.
 	const head = "11-22 15:32:47.123  1234  1250 I .gpadc.yolodem: "
 	var text strings.Builder
@@ -272,8 +272,8 @@ func TestLineOwner(t *testing.T) {
 			t.Errorf("%q: %+v, want %q", text, log.Mentions, want)
 		}
 	}
-	// If only the name is given, every process that starts with this name
-	// counts, whatever its pid.
+	// If only a process name is given, the log of every process that is started
+	// under this name is counted, whatever its pid.
 	log := scanned(t, at+"999 999 I ActivityManager: Start proc 7:com.shop/u0a12 for activity\n"+at+
 		"7 7 F libc    : Fatal signal 6 (SIGABRT)\n"+
 		at+"999 999 I am_proc_start: [0,8,10012,com.shop,activity,x]\n"+at+"8 8 F libc    : Fatal signal 6 (SIGABRT)\n"+
@@ -345,8 +345,8 @@ func TestDurationsAndSizes(t *testing.T) {
 	}
 }
 
-// logFormats holds a function for each format of logcat, which prints an entry
-// in this format.
+// logFormats maps each format of logcat to a function that returns an entry in
+// this format.
 var logFormats = map[string]func(n int, pid int64, tag, msg string) string{
 	"threadtime": func(n int, pid int64, tag, msg string) string {
 		return fmt.Sprintf("11-22 15:32:47.%03d %5d %5d I %-8s: %s", n%1000, pid, pid+1, tag, msg)
@@ -371,8 +371,8 @@ func stamped(line string) field.Text {
 	return field.Text(stamp)
 }
 
-// madeLog returns random events of a process and of other processes as a log,
-// and what the log contains.
+// madeLog returns a log of random events of one process and of others, and the
+// expected result of scanning it.
 func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 	const pid, process = 123, "com.example.shop"
 	want.Mentions = map[LogKind]Mention{}
@@ -482,8 +482,8 @@ func TestLogcatRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLogcatTruncatedAnywhere: every mention in a truncated log is also in the
-// whole log.
+// TestLogcatTruncatedAnywhere checks that every mention in a truncated log is
+// also in the whole log.
 func TestLogcatTruncatedAnywhere(t *testing.T) {
 	for format := range logFormats {
 		text, _ := madeLog(rand.New(rand.NewPCG(7, 8)), format, 30)
@@ -510,7 +510,7 @@ func TestLogcatTruncatedAnywhere(t *testing.T) {
 	}
 }
 
-// endless is an endless log that contains junk.
+// endless repeats a unit of junk until it has returned at least left bytes.
 type endless struct {
 	left int
 	unit string

@@ -601,8 +601,8 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 }
 
 // An invalid value in the SwapPss column counts as unknown. It is never
-// replaced with the swap without proportional sharing, because TOTAL includes
-// SwapPss, but not that swap.
+// replaced with the value of the Swap column, because TOTAL includes SwapPss
+// but not Swap.
 func TestAnySwap(t *testing.T) {
 	for _, c := range []struct {
 		b    Block

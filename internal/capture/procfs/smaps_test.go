@@ -278,9 +278,10 @@ func cuts(text []byte, step, n int) (at []int) {
 	return at
 }
 
-// thinned reduces the number of positions at which an input is truncated. A
-// large input is truncated at each of its 88,000 newlines only with
-// LEAKGATE_E2E=long, because this takes some minutes.
+// thinned returns the positions at which an input is truncated: every step-th
+// newline and a number of random offsets. A large input is truncated at each of
+// its 88,000 newlines only with LEAKGATE_E2E=long, because this takes some
+// minutes.
 func thinned(text []byte) (step, random int) {
 	if len(text) < 1<<20 || os.Getenv("LEAKGATE_E2E") == "long" {
 		return 1, 2000

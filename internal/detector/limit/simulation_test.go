@@ -138,9 +138,9 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		resource Resource
-		// perHour is the growth as a share of the limit; least is the shortest
-		// time between the first warning and the limit, and median is the
-		// median of these times.
+		// perHour is the growth as a share of the limit. least and median are
+		// lower bounds on the time from the first warning until the limit is
+		// reached: that of every run, and the median of all runs.
 		perHour       float64
 		javaPause     float64 // longest time between two readings, in seconds
 		least, median time.Duration
@@ -211,8 +211,8 @@ func (h *artHeap) pass(kept, other float64) {
 	}
 }
 
-// watched watches a heap until it is full or a time limit is reached, and
-// returns the first warning and the time of the end.
+// watched simulates a heap until it is full or a time limit is reached, and
+// returns the first warning and the time at which the simulation ended.
 func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHeap, seconds float64)) (first *Warning,
 	end time.Duration) {
 	const mb = 1 << 20
@@ -286,8 +286,9 @@ func TestSteepHeaps(t *testing.T) {
 }
 
 // In at least 99 of 100 cases, a heap that fills and then stays constant causes
-// no warning, however much garbage its collections free. The exceptions fill
-// evenly for half an hour, or their collections coincide with the readings.
+// no warning, however much garbage its collections free. The heaps that cause a
+// warning fill evenly for half an hour, or their collections coincide with the
+// readings.
 func TestHeapsThatStay(t *testing.T) {
 	seeds := 300
 	if os.Getenv("LEAKGATE_E2E") == "long" {
