@@ -53,8 +53,9 @@ func (i *Inspector) inspectAttached(top top, r *report) {
 
 // top describes the view hierarchy above a view.
 type top struct {
-	// view is the highest view, if it is not the view itself; hasParent reports
-	// whether the highest view has a parent that is not a view.
+	// view is the root of the hierarchy, unless the inspected view is itself
+	// the root; hasParent reports whether the root has a parent, which is not a
+	// view.
 	view               heap.Object
 	hasView, hasParent bool
 }
@@ -246,8 +247,8 @@ type resourceNames struct {
 // mostResources is the maximum number of resource names that are read.
 const mostResources = largestArray / 8
 
-// resourceName returns the name of a resource ID; there reports whether the
-// dump contains any resource names.
+// resourceName returns the name of a resource ID, whether the dump contains
+// this name, and whether it contains any resource names.
 func (i *Inspector) resourceName(id int64) (name string, found, there bool) {
 	if i.resources == nil {
 		i.resources = &resourceNames{names: noArray}

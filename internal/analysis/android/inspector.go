@@ -89,10 +89,10 @@ type Inspector struct {
 	components map[heap.Object]heap.Object
 	globals    map[heap.Object]bool
 	resources  *resourceNames
-	// names is ThreadNames of the InspectorOptions.
+	// names holds InspectorOptions.ThreadNames.
 	names map[heap.Object]string
 	hide  *Redactor
-	// valued maps each thread local variable to the threads that have a value
+	// valued maps each thread-local variable to the threads that have a value
 	// of the variable; it is computed on demand.
 	valued map[heap.Object][]heap.Object
 	// placed is the result of the method place, which is called on demand.
@@ -124,7 +124,7 @@ func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Insp
 	return i, nil
 }
 
-// Close releases the memory. It may be called more than once.
+// Close releases the Inspector's memory. It may be called more than once.
 func (i *Inspector) Close() {
 	if i.located != nil {
 		i.located.Close()
@@ -132,7 +132,8 @@ func (i *Inspector) Close() {
 	}
 }
 
-// Inspect returns what is known about an object.
+// Inspect applies the rules to an object and returns the resulting reasons and
+// labels.
 func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 	var r report
 	i.inspectWatches(o, &r)
@@ -149,8 +150,10 @@ func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 	return r.Inspection
 }
 
-// Undecided reports whether no rule decides if an object should still exist.
-// Rules that apply to all classes are ignored, because they only add labels.
+// Undecided reports whether an object's class has no rule by which to decide if
+// the object should still exist. Rules that apply to all classes are ignored,
+// because they only add labels. Undecided returns false for classes and for
+// objects that LeakCanary watched.
 func (i *Inspector) Undecided(o heap.Object) bool {
 	if i.graph.IsClass(o) || len(i.watches[o]) > 0 {
 		return false

@@ -15,8 +15,8 @@ const checkInterval = 1 << 16
 // Leaking returns the objects that have certainly leaked, whatever holds them:
 // because of their own state, or because they are in Watched (Shark,
 // FilteringLeakingObjectFinder with appLeakingObjectFilters). They are sorted
-// by their numbers and include unreachable objects. The only possible error is
-// that of ctx.
+// by their numbers and include unreachable objects. Leaking fails only if ctx
+// is done.
 func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
 	list := i.Watched()
 	if !i.android {

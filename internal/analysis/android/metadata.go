@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// The runtimes from which dumps come.
+// The runtimes that write dumps.
 const (
 	RuntimeAndroid = "android"
 	RuntimeJVM     = "jvm"
@@ -137,8 +137,8 @@ func (m *metadataTopic) ref(p *plan, to *string, r *heap.Record, f *heap.Field) 
 	}
 }
 
-// runtime returns the runtime from which the dump comes. A process without an
-// app, such as dalvikvm, does not have an ActivityThread, but its classes have
+// runtime returns the runtime that wrote the dump. A process without an app,
+// such as dalvikvm, does not have an ActivityThread, but its classes have
 // fields that only ART and Dalvik write (runtime/hprof/hprof.cc).
 func runtime(g *heap.Graph) string {
 	if g.HasClass("android.app.ActivityThread") || g.HasClass("dalvik.system.VMRuntime") {
@@ -154,7 +154,8 @@ func runtime(g *heap.Graph) string {
 	return RuntimeJVM
 }
 
-// activityThread finds the ActivityThread of the process.
+// activityThread returns the current ActivityThread or, if that is unknown, the
+// only one in the dump.
 func activityThread(g *heap.Graph, instances *heap.Family) (heap.Object, bool) {
 	if o, ok := g.Static("android.app.ActivityThread", "sCurrentActivityThread"); ok {
 		return o, true
@@ -188,7 +189,8 @@ func (m *metadataTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// display records a display if it is larger than all previous ones.
+// display records a display if it is larger than all previous ones, or as large
+// and narrower.
 func (m *metadataTopic) display(r *heap.Record) {
 	width, _ := r.IntOf(m.width)
 	height, _ := r.IntOf(m.height)
