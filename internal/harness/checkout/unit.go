@@ -114,8 +114,8 @@ func (u *unit) skipAnnotation(i int) int {
 	if u.at(i).kind == '<' {
 		i = u.skip(i)
 	}
-	// In Java and Kotlin alike, parentheses on the next line are taken to
-	// belong to other code.
+	// In Java and Kotlin alike, parentheses after the name contain the
+	// arguments of the annotation, even if they are on the next line.
 	if u.at(i).kind == '(' {
 		i = u.skip(i)
 	}
