@@ -52,7 +52,8 @@ func (p *plan) rawClass(o heap.Object) string {
 	return p.graph.Class(o)
 }
 
-// plumbing reports whether a class is a general container.
+// plumbing reports whether objects of a class only hold data on behalf of
+// others: the classes of java.* and android.graphics, and arrays.
 func plumbing(class string) bool {
 	if strings.HasPrefix(class, "java.") || strings.HasPrefix(class, "android.graphics.") {
 		return true

@@ -13,8 +13,8 @@ import (
 type topic interface {
 	// families returns the families of objects that the topic needs.
 	families() []*heap.Family
-	// begin requests the first records. It is called after the families are
-	// filled.
+	// begin requests the first records. It is called once the families have
+	// been filled.
 	begin(p *plan)
 	// visit receives a requested record, with the tag and number of the
 	// request. New requests belong to the next level. A large array is
@@ -22,8 +22,8 @@ type topic interface {
 	visit(p *plan, r *heap.Record, tag uint8, number uint32)
 	// advance is called at the end of a level.
 	advance(p *plan)
-	// finish stores the result. It is called after the topics that come earlier
-	// in the plan are finished.
+	// finish stores the result. It is called once all earlier topics of the
+	// plan have been finished.
 	finish(p *plan)
 }
 

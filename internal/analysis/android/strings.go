@@ -26,8 +26,8 @@ type Strings struct {
 	// WastedBytes is the number of bytes that would be saved if equal Strings
 	// were stored only once.
 	WastedBytes int64 `json:"wasted_bytes,omitempty"`
-	// Repeated lists the contents that the most Strings have; Wasteful lists
-	// the contents that waste the most bytes.
+	// Repeated lists the contents that occur in the most Strings; Wasteful
+	// lists the contents that waste the most bytes.
 	Repeated []RepeatedString `json:"repeated,omitempty"`
 	Wasteful []RepeatedString `json:"wasteful,omitempty"`
 	// Omitted is the number of repeated contents that are not listed.
@@ -56,8 +56,8 @@ const (
 	// at the same time.
 	mostOpen = 1 << 10
 	// eager is the number of bytes that may be compared per byte of heap; an
-	// array that Strings share counts once for each String. If a dump is
-	// crafted to require more, not all of its strings are compared.
+	// array that several Strings share is counted once for each of them. If a
+	// dump is crafted to require more, not all of its strings are compared.
 	eager = 8
 )
 
@@ -249,7 +249,9 @@ func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
 	t.open[number] = h
 }
 
-// afford reports whether n more bytes may be compared.
+// afford deducts n bytes, plus 8 for the String itself, from the budget and
+// reports whether the budget was sufficient. If not, it counts the String as
+// unread.
 func (t *stringsTopic) afford(n int) bool {
 	if t.budget -= int64(n) + 8; t.budget < 0 {
 		t.unread++
@@ -427,7 +429,7 @@ func byHash(entries []entry) []uint32 {
 	return order
 }
 
-// take adds a group of Strings with the same contents.
+// take adds a group of Strings with the same contents to the totals and lists.
 func (t *stringsTopic) take(p *plan, order []uint32) {
 	first := t.entries[order[0]]
 	if first.hash == 0 {

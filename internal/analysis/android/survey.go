@@ -43,8 +43,8 @@ type Survey struct {
 	Warnings []error `json:"-"`
 }
 
-// Read reads all topics and returns their results. A returned error is from ctx
-// or from the file.
+// Read reads all topics and returns their results. A returned error comes from
+// ctx or from reading the file.
 func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
 	p := newPlan(g, o)
 	metadata, threads := p.withMetadata(), p.withThreads()
@@ -100,7 +100,7 @@ func (p *plan) id(o heap.Object) hprof.ID { return p.graph.ID(o) }
 // reachable reports whether GC roots hold an object, strongly or softly.
 func (p *plan) reachable(o heap.Object) bool { return p.graph.Reachability(o) <= heap.Soft }
 
-// sum returns the sum of sizes, or the maximum if it overflows.
+// sum returns the sum of two sizes, or the largest int64 if the sum overflows.
 func sum(a, b int64) int64 {
 	if b > 0 && a > largest-b {
 		return largest

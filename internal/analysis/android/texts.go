@@ -20,20 +20,22 @@ const (
 // span is the position of a String's characters.
 type span struct {
 	array heap.Object
-	// first and length count elements of the array; length may exceed the
+	// first and length are in elements of the array; length may exceed the
 	// length of the array.
 	first, length uint32
 	// wide reports whether a byte[] holds UTF-16.
 	wide bool
 }
 
-// noArray means that there is no array. All object numbers are smaller.
+// noArray means that there is no array. Every object number is smaller than
+// noArray.
 const noArray = ^heap.Object(0)
 
-// layout reads java.lang.String in the form of each runtime. The fields are
-// value, offset and count (Dalvik, JDK 6), value (JDK 7), value and coder (JDK
-// 9), or value and count (ART, which generates value for dumps, as a byte[] of
-// ASCII or a char[]: runtime/hprof/hprof.cc).
+// layout holds the fields of java.lang.String that locate its characters.
+// Depending on the runtime, they are value, offset and count (Dalvik, JDK 6),
+// value (JDK 7), value and coder (JDK 9), or value and count (ART, which
+// generates value for dumps, as a byte[] of ASCII or a char[]:
+// runtime/hprof/hprof.cc).
 type layout struct {
 	graph                       *heap.Graph
 	value, offset, count, coder *heap.Field
@@ -156,7 +158,7 @@ func (t *texts) visit(p *plan, r *heap.Record, tag uint8, number uint32) {
 	x.take(r)
 }
 
-// take appends the characters that are in a piece of the array to units.
+// take appends to units the characters that are in a piece of the array.
 func (x *characters) take(r *heap.Record) {
 	size := r.Type.Size(8)
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {

@@ -12,8 +12,9 @@ import (
 
 const (
 	threadLocalEntry = "java.lang.ThreadLocal$ThreadLocalMap$Entry"
-	// mostThreadLocals is the maximum number of static fields that are named;
-	// mostPatterns is the maximum number of thread names that are listed.
+	// mostThreadLocals is the maximum number of static fields that are listed
+	// for one variable; mostPatterns is the maximum number of thread names that
+	// are listed.
 	mostThreadLocals = 3
 	mostPatterns     = 3
 	// threadAbove is the number of references from a thread down to its
@@ -22,7 +23,7 @@ const (
 )
 
 // inspectThreadLocal labels an entry with the static field that holds the
-// entry's thread local variable, and with the threads that are known to have a
+// entry's thread-local variable, and with the threads that are known to have a
 // value of the variable.
 func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
 	if i.outbound == nil {
@@ -38,7 +39,7 @@ func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
 	}
 }
 
-// variableOf returns the thread local variable that an entry references weakly.
+// variableOf returns the thread-local variable that an entry references weakly.
 func (i *Inspector) variableOf(entry heap.Object) (heap.Object, bool) {
 	places := i.outbound.Places(entry)
 	for f := i.outbound.Of(entry); f.Next(); {
