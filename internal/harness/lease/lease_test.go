@@ -357,8 +357,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A lock is recognized as useless if its file was recreated after it was opened
-// and before it was locked.
+// If a lock file is removed and recreated after it was opened and before it is
+// locked, the lock is recognized as useless.
 func TestLockOfRemovedFileIsDetected(t *testing.T) {
 	folder := t.TempDir()
 	path := devices("S1")[0].path(folder)

@@ -378,8 +378,8 @@ func TestMaxApps(t *testing.T) {
 	}
 }
 
-// Processes that start during the run raise the sum. Such growth alone is not
-// reported as a leak.
+// Processes that start during the run increase the sum. Such growth alone is
+// not reported as a leak.
 func TestSumOfMoreProcesses(t *testing.T) {
 	for name, c := range map[string]struct {
 		// starts lists the rounds in which a process of 100 MB starts; leak is

@@ -217,7 +217,7 @@ func TestCountsAtMarks(t *testing.T) {
 	}
 }
 
-// The oracle of judgeCount tries all ways to divide the loops.
+// bruteLeak is the oracle of judgeCount; it tries all ways to divide the loops.
 func bruteLeak(known []int64, least int, collected bool) bool {
 	loops := len(known) - 1
 	if !collected {
@@ -355,7 +355,7 @@ func TestCountsAreBounded(t *testing.T) {
 	}
 }
 
-// The detector receives only the first sample after a forced collection as the
+// After a forced collection, the detector receives only the first sample as the
 // level.
 func TestCollectionsReachTheDetector(t *testing.T) {
 	verdict := func(forced bool) (got, want, without detector.Verdict) {

@@ -342,7 +342,7 @@ func TestRebuildWithoutRebootLine(t *testing.T) {
 	}
 }
 
-// The lost line may be the one before the first sample that says how the
+// If the line before the first sample is lost, the samples still show how the
 // process is read.
 func TestRebuildWithoutFirstLines(t *testing.T) {
 	lines := slices.Insert(steadyLines(60, 0, "status"), 1, "lost")

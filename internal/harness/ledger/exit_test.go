@@ -198,8 +198,8 @@ func TestExitCodeOfTwoConditions(t *testing.T) {
 			}
 		}
 	}
-	// If no process was ever seen, the exit code is 3. This test combines this
-	// case with each of the other conditions.
+	// If no process was ever seen, the exit code is 3. This case is combined
+	// with each of the other conditions.
 	for _, c := range ordered {
 		r, plan := record.Run{Devices: []record.Device{{Device: "A", Duration: 28800}}},
 			record.Plan{Assert: record.AssertEnd}

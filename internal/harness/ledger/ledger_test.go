@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// partOf returns the part of a device in a run of its own.
+// partOf returns the part of a device in a run that has no other device.
 func partOf(t *testing.T, policy detector.Policy, device record.HeaderDevice) *Part {
 	t.Helper()
 	l, err := New(record.Header{Devices: []record.HeaderDevice{device}}, policy)

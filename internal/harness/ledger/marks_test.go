@@ -185,11 +185,12 @@ func TestDumpsOverRestarts(t *testing.T) {
 	}
 }
 
-// Random counts are rarely mistaken for a leak: if the app is in use, in at
-// most 2 of 1,000 runs for each kind of object in flight. Accumulation is
-// always reported as a leak. The first bound follows from the spacings of
-// sorted random numbers. A share of 1/n! of the sequences rises; in these, the
-// smallest step is at least half of the mean step with probability 2^-(n-2).
+// Random counts are rarely mistaken for a leak: if the app is in use, each kind
+// of object in flight is reported as a leak in at most 2 of 1,000 runs.
+// Accumulation is always reported as a leak. The first bound follows from the
+// spacings of sorted random numbers. The probability that a random sequence
+// rises is 1/n!; the smallest step of such a sequence is at least half of the
+// mean step with probability 2^-(n-2).
 func TestProvesRandomCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const draws = 200_000
@@ -256,7 +257,8 @@ func TestRises(t *testing.T) {
 	}
 }
 
-// Dump lines in a hostile file are bounded, and judged without a panic.
+// The dump lines that are kept from a hostile file are bounded, and are judged
+// without a panic.
 func TestDumpsAreBounded(t *testing.T) {
 	var lines []record.Event
 	for n := range maxMarkDumps + 50 {

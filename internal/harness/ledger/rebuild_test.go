@@ -238,8 +238,8 @@ func TestRebuildOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// Lines of a response that no run writes cause an error or result in a run that
-// can be written.
+// If a file contains response lines that no run writes, the rebuild returns an
+// error or a run that can be written.
 func TestRebuildHostileLines(t *testing.T) {
 	header := headerLine
 	found := `{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"

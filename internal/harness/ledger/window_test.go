@@ -115,7 +115,7 @@ func TestHostileWindows(t *testing.T) {
 	}
 }
 
-// A death counts for the run and for each open window. The time of a death is
+// A death is counted in the run and in each open window. The time of a death is
 // the time at which the process was last seen, if this is known.
 func TestDeathOfLine(t *testing.T) {
 	for name, c := range map[string]struct {
