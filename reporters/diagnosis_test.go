@@ -248,8 +248,7 @@ func FuzzWriteLeak(f *testing.F) {
 	})
 }
 
-// The report of a run must end with the end of the last diagnosis: the leak
-// trace.
+// The report of a run must end with the leak trace of its last diagnosis.
 func TestTextEndsWithTheTrace(t *testing.T) {
 	l := leakOf()
 	d := diagnosisOf("leak", record.DiagnosisComplete)

@@ -23,7 +23,7 @@ func TestGrowthDate(t *testing.T) {
 	}
 }
 
-// Only the ends of a long path are shown.
+// Only the beginning and the end of a long path are shown.
 func TestGrowthLongPath(t *testing.T) {
 	h := func(steps, want int, more string) {
 		t.Helper()

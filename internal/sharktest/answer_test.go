@@ -160,8 +160,8 @@ func at(lines []string, i int) string {
 	return "nothing"
 }
 
-// check checks properties that are not in the records, and returns the number
-// of traces.
+// check verifies properties that a comparison with the recorded answers does
+// not cover, and returns the number of traces.
 func (a *Answer) check(t *testing.T) (traces int) {
 	t.Helper()
 	for _, l := range a.Leaks {

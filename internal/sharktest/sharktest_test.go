@@ -34,8 +34,8 @@ func endOf(t *testing.T, do func(testing.TB)) string {
 	return e.how
 }
 
-// TestMissing checks that, without Java, a test is skipped; in an environment
-// where everything is required, the test must fail.
+// TestMissing checks that, without Java, a test is skipped, or fails if
+// LEAKGATE_REQUIRE requires everything.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for require, want := range map[string]string{"": "skipped: Shark needs java", "all": "failed: Shark needs java"} {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestOutside builds examples/embed as a separate module. This checks that
-// everything that it uses can be imported from outside; the compiler rejects
-// internal packages.
+// other modules can import everything that the example uses; the compiler
+// rejects internal packages.
 func TestOutside(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {

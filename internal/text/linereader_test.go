@@ -63,7 +63,7 @@ func TestLineReader(t *testing.T) {
 	if _, err := NewLineReader(iotest.ErrReader(io.ErrClosedPipe), most); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("unreadable file: %v", err)
 	}
-	// The limit also applies where the buffer ends.
+	// The limit also applies to lines that end close to the end of the buffer.
 	for most := 64<<10 - 2; most <= 64<<10+2; most++ {
 		full := strings.Repeat("x", most)
 		if got := linesOf(strings.NewReader(full+"\n"+full+"y\nz\n"), most); !slices.Equal(got,

@@ -14,8 +14,8 @@ import (
 )
 
 // Every string without NUL must become one word with the same bytes, in every
-// shell. A NUL in the input separates words, so that one shell process can read
-// many.
+// shell. A NUL in the input separates words, so that one shell process can
+// check many words.
 func FuzzShellQuote(f *testing.F) {
 	for _, name := range shelltest.HostileNames {
 		f.Add([]byte(name))

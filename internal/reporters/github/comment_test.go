@@ -400,9 +400,9 @@ func TestUpsertAgain(t *testing.T) {
 	})
 }
 
-// TestUpsertLearnsLogin checks that an unknown owner of the token is taken from
-// the response to the creation of a comment. An earlier comment of this owner
-// must then be found and edited.
+// TestUpsertLearnsLogin checks that, if the owner of the token is unknown,
+// Upsert takes it from the response to the creation of a comment. An earlier
+// comment of this owner must then be found and edited.
 func TestUpsertLearnsLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeGitHub(t)

@@ -74,7 +74,7 @@ type version struct {
 	body string
 }
 
-// trouble is a fault of a request.
+// trouble is a fault that is injected into a request.
 type trouble struct {
 	kind   string // see answer
 	status int
