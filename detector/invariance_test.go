@@ -192,9 +192,9 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestRepeatAfterHole checks that the first reading after a hole is also
+// TestRepeatAfterGap checks that the first reading after a gap is also
 // counted only once.
-func TestRepeatAfterHole(t *testing.T) {
+func TestRepeatAfterGap(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	add := func(at time.Duration) { d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB}) }
 	add(bootTime)
@@ -219,12 +219,12 @@ func overtaken(list []seen) []seen {
 }
 
 // TestReadingsFromBefore checks that a reading older than a restart, a change
-// of the quantity or a long hole is ignored and counted.
+// of the quantity or a long gap is ignored and counted.
 func TestReadingsFromBefore(t *testing.T) {
 	for name, endStretch := range map[string]func(d *detector.Detector, at time.Duration){
 		"restart": func(d *detector.Detector, at time.Duration) { d.Restart(at) },
 		"change":  func(d *detector.Detector, at time.Duration) { d.ChangeQuantity(at) },
-		"hole": func(d *detector.Detector, at time.Duration) {
+		"gap": func(d *detector.Detector, at time.Duration) {
 			d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB})
 		},
 	} {

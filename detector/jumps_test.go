@@ -272,9 +272,9 @@ func TestJumpOfAnotherQuantity(t *testing.T) {
 	}
 }
 
-// TestJumpAcrossHole checks that levels are not compared across a hole that
+// TestJumpAcrossGap checks that levels are not compared across a gap that
 // ends the trend.
-func TestJumpAcrossHole(t *testing.T) {
+func TestJumpAcrossGap(t *testing.T) {
 	p := newRide(9, 3).until(60, risesAt(0))
 	p.at += 40 * time.Minute
 	if p.until(160, risesAt(300, 80)); len(p.jumps) != 0 {

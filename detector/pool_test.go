@@ -492,7 +492,7 @@ func TestFirstWindowOfDimensions(t *testing.T) {
 	}
 }
 
-// TestLookAfterTwoMinutes checks that a time without samples is a hole only if
+// TestLookAfterTwoMinutes checks that a time without samples is a gap only if
 // it exceeds both two minutes and three sampling intervals.
 func TestLookAfterTwoMinutes(t *testing.T) {
 	for _, c := range []struct {
@@ -861,7 +861,7 @@ func TestGuardsOfLooks(t *testing.T) {
 		t.Error("keepsPace is false although ten-minute floors cannot show the pace")
 	}
 	for s, want := range map[lookResult]string{
-		{reason: holes, window: time.Hour}: "memory over 60 min has too many gaps",
+		{reason: gaps, window: time.Hour}: "memory over 60 min has too many gaps",
 		{
 			reason: noise, window: time.Hour, blocks: 24, growth: 5,
 		}: "memory over 60 min: +5.0 MB (a leak needs 0.0 MB), " +

@@ -395,7 +395,7 @@ func (l *leaker) grow(d time.Duration) []detector.Transition {
 	return l.steps[seen:]
 }
 
-// TestBreaks checks that a restart, a change of the quantity or a long hole
+// TestBreaks checks that a restart, a change of the quantity or a long gap
 // changes any state to NORMAL and states the reason. The new series needs 25
 // minutes again.
 func TestBreaks(t *testing.T) {
@@ -506,39 +506,39 @@ func TestRestartOfTheClock(t *testing.T) {
 	}
 }
 
-// TestHoles checks that a hole within MaxGap changes no verdict, and that a
+// TestGaps checks that a gap within MaxGap changes no verdict, and that a
 // longer one ends the stretch.
-func TestHoles(t *testing.T) {
+func TestGaps(t *testing.T) {
 	for _, c := range clearScenarios {
 		c.Hours = 6
 		for seed := range uint64(4) {
-			for _, hole := range []struct {
+			for _, gap := range []struct {
 				from, minutes float64
 			}{{20, 10}, {100, 10}, {200, 29}, {340, 10}, {100, 44}, {100, 60}} {
 				s := c.Scenario
-				s.Gaps = []scenario.Gap{{From: hole.from, To: hole.from + hole.minutes}}
+				s.Gaps = []scenario.Gap{{From: gap.from, To: gap.from + gap.minutes}}
 				d, steps := watched(s, seed, asThree)
 				v := d.Verdict()
 				if v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind {
-					t.Errorf("%s, seed %d, %.0f min from %.0f: %v %v, want %v %v: %s", c.Name, seed, hole.minutes,
-						hole.from, v.Gate, v.Kind, c.gate, c.kind, v.Because)
+					t.Errorf("%s, seed %d, %.0f min from %.0f: %v %v, want %v %v: %s", c.Name, seed, gap.minutes,
+						gap.from, v.Gate, v.Kind, c.gate, c.kind, v.Because)
 				}
-				long := hole.minutes > 45
+				long := gap.minutes > 45
 				if strings.Contains(warningText(v), "nothing was measured for more than 45 min") != long {
-					t.Errorf("%s, seed %d, %.0f min: %v", c.Name, seed, hole.minutes, v.Warnings)
+					t.Errorf("%s, seed %d, %.0f min: %v", c.Name, seed, gap.minutes, v.Warnings)
 				}
 				broke := slices.ContainsFunc(steps, func(s detector.Transition) bool { return s.Rule == "break" })
 				if broke && !long || !broke && long && c.gate == detector.Leak {
-					t.Errorf("%s, seed %d, %.0f min: %+v", c.Name, seed, hole.minutes, steps)
+					t.Errorf("%s, seed %d, %.0f min: %+v", c.Name, seed, gap.minutes, steps)
 				}
 			}
 		}
 	}
 }
 
-// TestHoleIsNoEvidence checks that a process that grows in a straight line
-// before and after a hole does not return to a lower state.
-func TestHoleIsNoEvidence(t *testing.T) {
+// TestGapIsNoEvidence checks that a process that grows in a straight line
+// before and after a gap does not return to a lower state.
+func TestGapIsNoEvidence(t *testing.T) {
 	for _, minutes := range []int{5, 10, 20, 29} {
 		for _, from := range []int{16, 17, 21, 22, 26, 60, 61} {
 			l := newLeaker()

@@ -196,7 +196,7 @@ func (m *robustMachine) part(t *track, others *track, from, to int, family float
 	return f
 }
 
-// levelsOf divides the stretch between two slots into levels. If holes leave
+// levelsOf divides the stretch between two slots into levels. If gaps leave
 // too many levels empty, it uses fewer levels. It sets the window of f, or the
 // reason why there are no levels.
 func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *finding) (y []float64, at stretch,
@@ -215,7 +215,7 @@ func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *f
 			return y, at, true
 		}
 	}
-	f.reason = holes
+	f.reason = gaps
 	return nil, at, false
 }
 

@@ -38,7 +38,7 @@ type reason uint8
 const (
 	fires reason = iota
 	tooShort
-	holes
+	gaps
 	small
 	noise
 	fallsBack
@@ -56,7 +56,7 @@ const (
 var reasonTexts = [...]string{
 	fires:     "shows a leak",
 	tooShort:  "is longer than the series",
-	holes:     "has too many gaps",
+	gaps:      "has too many gaps",
 	small:     "does not grow enough",
 	noise:     "does not grow beyond the noise",
 	fallsBack: "does not grow at its end",
@@ -174,7 +174,7 @@ func (m *robustMachine) lookAt(t *track, s stage, others *track, w *lookWindow, 
 	}
 	y, ok := t.levels(scratch[:], at, n)
 	if !ok {
-		return refuse(holes)
+		return refuse(gaps)
 	}
 	q := n / 4
 	out.blocks = n

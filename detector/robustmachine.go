@@ -70,7 +70,7 @@ type robustMachine struct {
 	began                         known.Duration
 	samples, breakdowns           int
 	ignored, empty, restarts      int
-	holes                         int
+	gaps                          int
 	firstSuspicious, firstLeaking known.Duration
 	diagnosed                     known.Duration
 	pending, graphicsSeen         bool
@@ -98,9 +98,9 @@ func newRobustMachine(p Policy) *robustMachine {
 	return m
 }
 
-// No look takes place if the latest sample is older than holeBegins and older
+// No look takes place if the latest sample is older than gapBegins and older
 // than three sampling intervals.
-const holeBegins = 2 * time.Minute
+const gapBegins = 2 * time.Minute
 
 // maxBytes is the largest plausible memory of a process: 1 PB.
 const maxBytes = 1 << 50
@@ -204,7 +204,7 @@ func (m *robustMachine) accept(at time.Duration, last *known.Duration) bool {
 	return true
 }
 
-// advance closes the slots that end before the given time. A hole longer than
+// advance closes the slots that end before the given time. A gap longer than
 // MaxGap ends the stretch.
 func (m *robustMachine) advance(at time.Duration) []Transition {
 	if !m.started {
@@ -213,7 +213,7 @@ func (m *robustMachine) advance(at time.Duration) []Transition {
 	}
 	slot := m.axis.slot(at)
 	if time.Duration(slot-m.axis.closed)*slotTime > m.policy.MaxGap {
-		m.holes++
+		m.gaps++
 		sample, breakdown := m.lastSample, m.lastBreakdown
 		steps := m.endStretch(at, fmt.Sprintf("nothing was measured for %s", minutesText(at-m.axis.at())))
 		m.axis, m.started = newAxis(at), true
@@ -276,9 +276,9 @@ func (m *robustMachine) compact() {
 }
 
 // observe looks at all series once. If the latest sample is too old, it does
-// nothing; looks continue with the samples after the hole.
+// nothing; looks continue with the samples after the gap.
 func (m *robustMachine) observe() []Transition {
-	if age := m.axis.at() - m.previous; age > holeBegins && age > 3*m.rhythm {
+	if age := m.axis.at() - m.previous; age > gapBegins && age > 3*m.rhythm {
 		return nil
 	}
 	s := m.look(m.tracks[totalTrack], stage(m.row), nil)
@@ -318,7 +318,7 @@ func seriesName(i int) string {
 
 // decide performs at most one transition per look.
 func (m *robustMachine) decide(s lookResult, leading int) []Transition {
-	if s.reason == holes {
+	if s.reason == gaps {
 		return nil
 	}
 	fired := s.reason == fires

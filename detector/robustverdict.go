@@ -466,11 +466,11 @@ func (m *robustMachine) warnings(j *judgement) []error {
 		list = append(list,
 			fmt.Errorf("%s ignored: implausibly low or high memory", text.Plural(m.empty, "value", "values")))
 	}
-	if m.holes > 0 {
+	if m.gaps > 0 {
 		list = append(list,
 			fmt.Errorf("nothing was measured for more than %s, %s: no trend spans these gaps",
 				minutesText(m.policy.MaxGap),
-				text.Count(m.holes, "time", "times")))
+				text.Count(m.gaps, "time", "times")))
 	}
 	switch {
 	case m.samples == 0:

@@ -136,7 +136,7 @@ func (t *track) closeBin(end, slots int) {
 	t.bins = append(t.bins, float32(v))
 }
 
-// slots returns the last n slots before the given end slot, with NaN for holes.
+// slots returns the last n slots before the given end slot, with NaN for gaps.
 func (t *track) slots(end, n int) []float32 {
 	n = min(n, end, ringSlots)
 	to := (end-1)%ringSlots + 1 + ringSlots

@@ -231,7 +231,7 @@ func columnOf(n int, f func(i int) float64) []float64 {
 }
 
 // bridged returns the expected result of bridge: it finds the neighbors of each
-// hole.
+// gap.
 func bridged(v []float64) []float64 {
 	seek := func(i, step int) int {
 		for ; i >= 0 && i < len(v); i += step {
@@ -271,7 +271,7 @@ func (p *tape) checkRise(t *testing.T, n int) {
 	}
 }
 
-// TestTrackAgainstDiary adds random values, holes, raises and changes of the
+// TestTrackAgainstDiary adds random values, gaps, raises and changes of the
 // quantity until floors of each length have occurred and floors have been
 // dropped.
 func TestTrackAgainstDiary(t *testing.T) {
@@ -281,17 +281,17 @@ func TestTrackAgainstDiary(t *testing.T) {
 		p := newTape()
 		slots := []int{700, 7000, 25000, 140000}[seed]
 		level := 300.0 * MB
-		hole, next := 0, 0
+		gap, next := 0, 0
 		for i := range slots {
 			level = max(MB, level+2*MB*r.NormFloat64())
-			if hole--; hole < 0 {
+			if gap--; gap < 0 {
 				for range r.IntN(3) {
 					p.add(level + 20*MB*r.NormFloat64())
 				}
 			}
 			switch r.IntN(slots / 6) {
 			case 0:
-				hole = r.IntN(400)
+				gap = r.IntN(400)
 			case 1:
 				by := float64(r.IntN(300)-100) * MB
 				p.total().raise(by)

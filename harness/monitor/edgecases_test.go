@@ -346,8 +346,8 @@ func TestRunDumpsysOnlyWhileOthersEnd(t *testing.T) {
 			}
 		}()
 		r := perform(t, t.Context(), o)
-		if holes := append(r.eventsOf("gap", "com.shop"), r.eventsOf("missed", "com.shop")...); len(holes) > 0 {
-			t.Errorf("%+v", holes)
+		if gaps := append(r.eventsOf("gap", "com.shop"), r.eventsOf("missed", "com.shop")...); len(gaps) > 0 {
+			t.Errorf("%+v", gaps)
 		}
 	})
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// holes returns the longest time between two samples of a process, and the
+// gaps returns the longest time between two samples of a process, and the
 // longest such time that no event explains.
-func (r result) holes(process string) (longest, untold time.Duration) {
+func (r result) gaps(process string) (longest, untold time.Duration) {
 	samples := r.samplesOf(process, false)
 	for i := 1; i < len(samples); i++ {
-		hole := secondsOf(samples[i].T - samples[i-1].T)
-		longest = max(longest, hole)
+		gap := secondsOf(samples[i].T - samples[i-1].T)
+		longest = max(longest, gap)
 		if !r.explainsGap(process, samples[i]) {
-			untold = max(untold, hole)
+			untold = max(untold, gap)
 		}
 	}
 	return longest, untold
@@ -61,7 +61,7 @@ func TestRunRecordsEveryGap(t *testing.T) {
 				o.Duration = 30 * time.Minute
 				r := perform(t, t.Context(), o)
 				told := r.eventsOf(c.event, "com.shop")
-				longest, untold := r.holes("com.shop")
+				longest, untold := r.gaps("com.shop")
 				if len(told) != 1 {
 					t.Fatalf("longest gap %v, events %+v", longest, r.events)
 				}

@@ -139,20 +139,20 @@ func (m *sampling) record(x *subject, line record.Sample) {
 // only one or two samples are missing, a line can still be fitted, because the
 // times are correct. The policy determines whether a trend spans a longer gap.
 func (m *sampling) recordGap(x *subject, up time.Duration) {
-	hole, rhythm := up-x.LastUp-x.pause.total, m.dueWithin(x)
+	gap, rhythm := up-x.LastUp-x.pause.total, m.dueWithin(x)
 	x.pause.total = 0
-	if x.LastUp == 0 || hole <= rhythm*3/2 {
+	if x.LastUp == 0 || gap <= rhythm*3/2 {
 		return
 	}
 	e := m.processEvent(x.Account, "missed",
-		fmt.Sprintf("no sample for %v; the trend continues", hole.Round(time.Second)))
-	if hole > 3*rhythm {
+		fmt.Sprintf("no sample for %v; the trend continues", gap.Round(time.Second)))
+	if gap > 3*rhythm {
 		e.Event = "gap"
-		if !m.trendSpans(hole) {
-			e.Text = fmt.Sprintf("no sample for %v; the trend restarts", hole.Round(time.Second))
+		if !m.trendSpans(gap) {
+			e.Text = fmt.Sprintf("no sample for %v; the trend restarts", gap.Round(time.Second))
 		}
 	}
-	e.Duration = record.Round(hole.Seconds(), 3)
+	e.Duration = record.Round(gap.Seconds(), 3)
 	m.recordEventAt(e, up)
 }
 
@@ -273,17 +273,17 @@ type deviceClock struct {
 // of a running process.
 func (m *sampling) recordTrailingGap(x *subject) {
 	now := max(m.part.Up(), m.part.At(m.clock.now()))
-	hole := now - x.LastUp - x.pause.total
+	gap := now - x.LastUp - x.pause.total
 	if x.pause.on {
-		hole -= m.clock.now() - x.pause.since
+		gap -= m.clock.now() - x.pause.since
 	}
-	if x.present && x.LastUp > 0 && hole > 3*m.dueWithin(x) {
-		e := m.processEvent(x.Account, "unseen", fmt.Sprintf("no sample in the last %v", hole.Round(time.Second)))
+	if x.present && x.LastUp > 0 && gap > 3*m.dueWithin(x) {
+		e := m.processEvent(x.Account, "unseen", fmt.Sprintf("no sample in the last %v", gap.Round(time.Second)))
 		if m.deviceClock.recorded {
 			e.Text = fmt.Sprintf("no sample with a valid time in the last %v: the device's clock has stopped",
-				hole.Round(time.Second))
+				gap.Round(time.Second))
 		}
-		e.Duration = record.Round(hole.Seconds(), 3)
+		e.Duration = record.Round(gap.Seconds(), 3)
 		m.recordEvent(e)
 	}
 }

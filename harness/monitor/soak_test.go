@@ -340,8 +340,8 @@ func TestLostDevice(t *testing.T) {
 			!strings.Contains(r.Devices[1].Error, "accept the USB debugging dialog") {
 			t.Errorf("exit %d, %+v", r.ExitCode, r.Devices)
 		}
-		_, stayed := r.checkHoles(t, kept.device.Serial(), "com.shop", 0)
-		_, left := r.checkHoles(t, lost.device.Serial(), "com.shop", 0)
+		_, stayed := r.checkGaps(t, kept.device.Serial(), "com.shop", 0)
+		_, left := r.checkGaps(t, lost.device.Serial(), "com.shop", 0)
 		if stayed < 6 || left < 1 || left > 4 {
 			t.Errorf("%d and %d samples", stayed, left)
 		}
@@ -381,13 +381,13 @@ func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 		if b.misread(r) {
 			break
 		}
-		holes, n := r.checkHoles(t, b.device.Serial(), name, stalls)
+		gaps, n := r.checkGaps(t, b.device.Serial(), name, stalls)
 		t.Logf("%s %s: %d samples, gaps of %.0f s in total, at most %.0f s allowed by %d faults of %v%s",
 			b.device.Serial(), name, n,
-			holes, allowed, faults, lasted.Round(time.Millisecond), b.history())
-		if holes > allowed {
+			gaps, allowed, faults, lasted.Round(time.Millisecond), b.history())
+		if gaps > allowed {
 			t.Errorf("%s on %s: %.0f s without samples, but the faults allow only %.0f s: %s", name, b.device.Serial(),
-				holes,
+				gaps,
 				allowed, b.history())
 		}
 		if left := device.Duration - r.latest(b.device.Serial(), name); left > 2*soakInterval+stalls {
@@ -442,10 +442,10 @@ func (b *bench) history() string {
 	return out.String()
 }
 
-// checkHoles returns the total length of the gaps in a series, in seconds, and
+// checkGaps returns the total length of the gaps in a series, in seconds, and
 // the number of samples. A gap that no event explains is an error, unless a
 // stall of the machine can account for it.
-func (r result) checkHoles(t *testing.T, device, process string, stalls float64) (sum float64, n int) {
+func (r result) checkGaps(t *testing.T, device, process string, stalls float64) (sum float64, n int) {
 	t.Helper()
 	var last *record.Sample
 	for i, s := range r.samples {
@@ -457,13 +457,13 @@ func (r result) checkHoles(t *testing.T, device, process string, stalls float64)
 			last = &r.samples[i]
 			continue
 		}
-		hole := s.T - last.T
-		if hole <= 0 {
+		gap := s.T - last.T
+		if gap <= 0 {
 			t.Errorf("%s on %s: the time does not increase at %v s", process, device, s.T)
 		}
-		if hole > 1.5*soakInterval {
-			sum += hole
-			if hole > 1.5*soakInterval+stalls && !r.explains(device, process, last.T, s.T) {
+		if gap > 1.5*soakInterval {
+			sum += gap
+			if gap > 1.5*soakInterval+stalls && !r.explains(device, process, last.T, s.T) {
 				t.Errorf("%s on %s: no event explains why there is no sample from %.1f to %.1f", process, device,
 					last.T, s.T)
 			}

@@ -49,8 +49,8 @@ type Account struct {
 	// impossible counts the values that exceed what any process on the device
 	// can use.
 	impossible int
-	// missed and gaps count the holes in the series; absent is the total
-	// duration of these holes in seconds.
+	// missed and gaps count the gaps in the series; absent is the total
+	// duration of these gaps in seconds.
 	missed, gaps int
 	absent       float64
 
@@ -197,7 +197,7 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 	case "level":
 		// A different level may measure a different quantity, so every trend
 		// ends at the change.
-		a.countHole(up)
+		a.countGap(up)
 		if a.app != nil && capture.Source(e.Source) != a.source {
 			a.app.changed = true
 		}

@@ -330,13 +330,13 @@ func (x *AppSum) judgeSum(at time.Duration, total int64) {
 	}
 	x.again, x.changed = false, false
 	if a.LastUp > 0 {
-		hole := at - a.LastUp
-		if hole > 3*max(x.step, x.slowest()) {
+		gap := at - a.LastUp
+		if gap > 3*max(x.step, x.slowest()) {
 			a.gaps++
-			a.absent += hole.Seconds()
+			a.absent += gap.Seconds()
 			steps = append(steps, a.Detector.Gap(at)...)
 		} else {
-			x.step = min(hole, maxHold)
+			x.step = min(gap, maxHold)
 		}
 	}
 	a.Detector.SetQuantity(x.quantity())

@@ -32,13 +32,13 @@ const maxNamed = 50
 // verdict relates to those on the app's processes.
 func (x *AppSum) Record(together int) record.AppVerdict {
 	// If the app has no sum at the end of the run, the time since the latest
-	// sum also counts as a hole, unless the app has ended.
+	// sum also counts as a gap, unless the app has ended.
 	absent, last := x.absent, x.Last
 	for _, m := range x.members {
 		last = max(last, m.part.last)
 	}
-	if hole := last - x.Last; x.living() > 0 && hole > maxHold.Seconds() {
-		x.absent += hole
+	if gap := last - x.Last; x.living() > 0 && gap > maxHold.Seconds() {
+		x.absent += gap
 	}
 	p := x.Account.Record(together)
 	x.absent = absent

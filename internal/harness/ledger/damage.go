@@ -109,7 +109,7 @@ func (p *Part) resync(t float64, up time.Duration) []Entry {
 // lines. It ends the series, because it is unknown what happened in between.
 func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transition {
 	ends := a.missingLines
-	a.countHole(up)
+	a.countGap(up)
 	if a.unsure && s.Breakdown == nil { // a breakdown does not show the source of the fast channel
 		a.unsure = false
 		if source := capture.Source(s.Source); source != a.source {
@@ -136,9 +136,9 @@ func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transitio
 	return steps
 }
 
-// countHole counts the hole that missing lines cause in the series; it counts
-// each hole only once.
-func (a *Account) countHole(up time.Duration) {
+// countGap counts the gap that missing lines cause in the series; it counts
+// each gap only once.
+func (a *Account) countGap(up time.Duration) {
 	if a.missingLines && a.LastUp > 0 && up > a.LastUp {
 		a.gaps++
 		a.absent += (up - a.LastUp).Seconds()

@@ -174,7 +174,7 @@ func TestRebuildDamagedLine(t *testing.T) {
 				if !reflect.DeepEqual(verdictOf(got.Processes[i]), verdictOf(whole.Processes[i])) {
 					differs++
 				}
-				checkHole(t, damaged, lost, got.Processes[i], whole.Processes[i])
+				checkGap(t, damaged, lost, got.Processes[i], whole.Processes[i])
 			}
 		}
 		if differs < tried/2 {
@@ -212,9 +212,9 @@ func checkDamageTold(t *testing.T, run record.Run, warnings []error, number int)
 	}
 }
 
-// checkHole compares the reported hole with the samples before and after the
+// checkGap compares the reported gap with the samples before and after the
 // lost line, for a process that is present and does not restart.
-func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Process) {
+func checkGap(t *testing.T, lines []runLine, lost int, got, whole record.Process) {
 	t.Helper()
 	if whole.Restarts > 1 || whole.Gaps > 1 || whole.Missed > 0 {
 		return
@@ -232,9 +232,9 @@ func checkHole(t *testing.T, lines []runLine, lost int, got, whole record.Proces
 	if math.IsNaN(before) || math.IsNaN(after) || after < before {
 		return
 	}
-	if hole := got.Missing - whole.Missing; got.Gaps == whole.Gaps+1 && math.Abs(hole-(after-before)) > 0.01 {
+	if gap := got.Missing - whole.Missing; got.Gaps == whole.Gaps+1 && math.Abs(gap-(after-before)) > 0.01 {
 		t.Errorf("line %d, %s: missing time increased by %g s, but the samples are at %g and %g s", lost+1, got.Process,
-			hole, before, after)
+			gap, before, after)
 	}
 }
 
@@ -355,9 +355,9 @@ func TestRebuildWithoutFirstLines(t *testing.T) {
 	}
 }
 
-// If a hole that the run reports also contains lost lines, it is counted only
+// If a gap that the run reports also contains lost lines, it is counted only
 // once.
-func TestRebuildLostLinesInHole(t *testing.T) {
+func TestRebuildLostLinesInGap(t *testing.T) {
 	for _, word := range []string{"gap", "missed"} {
 		lines := slices.Concat(steadyLines(20, 0, "smaps_rollup"), []string{"lost",
 			fmt.Sprintf(`{"t_s":900,"up_s":1900,"device":"S1","event":%q,"user":0,"process":"com.x","pid":5,"duration_s":200}`, word)},

@@ -39,7 +39,7 @@ func (h expected) add(sort string, call func(*detector.Detector)) {
 }
 
 // script adds the history of one process, generated from one seed, both as
-// lines to a part and as calls to detectors: eight hours with loops, holes,
+// lines to a part and as calls to detectors: eight hours with loops, gaps,
 // changes of the source and restarts. The process leaks in two out of three
 // cases.
 func script(seed uint64, l *Part, to []expected) {
@@ -100,7 +100,7 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 		policy detector.Policy
 		unused string
 	}{{detector.RobustPolicy(), "gap"}, {detector.ArticlePolicy(), "mark"}} {
-		policy, without, gates, holes := c.policy, map[string]int{}, map[string]int{}, 0
+		policy, without, gates, gaps := c.policy, map[string]int{}, map[string]int{}, 0
 		for seed := range uint64(20) {
 			l := partOf(t, policy, record.HeaderDevice{Device: "S1", StartedUp: 100})
 			to := []expected{{detector.New(policy), ""}}
@@ -112,7 +112,7 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 			gates[string(got.Gate)]++
 			for _, w := range got.Warnings {
 				if strings.Contains(w.Error(), "nothing was measured for more than") {
-					holes++
+					gaps++
 				}
 			}
 			if want := to[0].Verdict(); !reflect.DeepEqual(got, want) {
@@ -125,15 +125,15 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 			}
 		}
 		t.Logf("%s: gates %v, %d verdicts with gaps; number of verdicts that differ without an event: %v", policy.Name,
-			gates, holes, without)
+			gates, gaps, without)
 		for _, sort := range []string{"mark", "gap", "level", "restart"} {
 			if (without[sort] > 0) != (sort != c.unused) {
 				t.Errorf("%s: %d of 20 verdicts differ without %s events", policy.Name, without[sort], sort)
 			}
 		}
-		if len(gates) < 2 || policy.Name == detector.PolicyRobust && holes == 0 {
+		if len(gates) < 2 || policy.Name == detector.PolicyRobust && gaps == 0 {
 			t.Errorf("%s: gates %v, %d verdicts with gaps: the simulated processes are too similar", policy.Name, gates,
-				holes)
+				gaps)
 		}
 	}
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // recordedLines returns the lines of a run with policy "article" that contains
-// leaks, crashes, a hole, a disconnected device and a reboot.
+// leaks, crashes, a gap, a disconnected device and a reboot.
 func recordedLines(t *testing.T) []byte { return recordedRun(t, "faults") }
 
 func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {

@@ -33,7 +33,7 @@ func recordedRun(t *testing.T, name string) []byte {
 }
 
 // The recorded runs have exactly the verdicts that were recorded with them.
-// They contain simulated phones with leaks of each kind, caches, holes, reboots
+// They contain simulated phones with leaks of each kind, caches, gaps, reboots
 // and restarts, for each policy and source; one run was killed, and another has
 // damaged lines.
 func TestRecordedRuns(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // TrendNeeds is the minimum length of a stretch that can be judged by its
-// trend. A stretch is a sequence of samples without a restart or a long hole.
+// trend. A stretch is a sequence of samples without a restart or a long gap.
 const TrendNeeds = 30 * time.Minute
 
 const (
@@ -61,7 +61,7 @@ func (l *presence) depart(t float64) {
 	l.since, l.open = nil, false
 }
 
-// sample adds a sample to the current stretch. A stretch ends at a hole that is
+// sample adds a sample to the current stretch. A stretch ends at a gap that is
 // longer than gap seconds.
 func (l *presence) sample(t, gap float64) {
 	if !l.open || t-l.last > gap {

@@ -40,7 +40,7 @@ func TestUnjudged(t *testing.T) {
 			short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), night,
 			"com.shop was running for only 12 min of 8.0 h; a trend needs 30 min",
 		},
-		"holes": {
+		"gaps": {
 			short(record.Process{Samples: 300, Gaps: 7, Missing: 5 * hour, Alive: night, LongestStretch: 24 * minute}),
 			night, "com.shop could not be read for 5.0 h of 8.0 h, longest stretch 24 min; a trend needs 30 min",
 		},
@@ -220,7 +220,7 @@ func TestLives(t *testing.T) {
 	event(1510, "restart", 3)
 	event(1520, "level", 3)
 	samples(1530, 1560, 3)
-	samples(5000, 5030, 3) // after a hole that no trend spans
+	samples(5000, 5030, 3) // after a gap that no trend spans
 	event(5050, "gone", 3)
 	event(5100, "back", 3)
 	samples(5130, 5160, 3)

@@ -371,10 +371,10 @@ func TestPolicyOfTheRun(t *testing.T) {
 	robust := Options{Policy: detector.RobustPolicy()}
 	// With this max_gap_s, the gap of 4000 s causes no warning.
 	crossed := strings.NewReplacer(`"article"`, `"robust"`, `"max_gap_s":1800`, `"max_gap_s":7200`).Replace(plain)
-	const hole = "nothing was measured for more than"
+	const gap = "nothing was measured for more than"
 	if a, b := mustSay(t, plain, robust),
-		mustSay(t, crossed, robust); !strings.Contains(strings.Join(a.Processes[0].Warnings, "\n"), hole) ||
-		strings.Contains(strings.Join(b.Processes[0].Warnings, "\n"), hole) {
+		mustSay(t, crossed, robust); !strings.Contains(strings.Join(a.Processes[0].Warnings, "\n"), gap) ||
+		strings.Contains(strings.Join(b.Processes[0].Warnings, "\n"), gap) {
 		t.Errorf("got warnings %q, want a gap; got warnings %q with the longer max_gap_s, want no gap",
 			a.Processes[0].Warnings, b.Processes[0].Warnings)
 	}

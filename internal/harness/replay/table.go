@@ -442,12 +442,12 @@ func (t *tableReader) restarted(x *track, r *reading) {
 	}
 }
 
-// stepped records a hole if the time since the last sample is too long, or if a
+// stepped records a gap if the time since the last sample is too long, or if a
 // value was missing in between.
 func (x *track) stepped(at time.Duration) {
 	step := at - x.last
 	switch {
-	case x.spacing.hole(step):
+	case x.spacing.gap(step):
 		x.addEvent(record.Event{Event: "gap", Duration: step.Seconds()}, at)
 	case x.lacking > x.last:
 		x.addEvent(record.Event{Event: "missed", Duration: step.Seconds()}, at)

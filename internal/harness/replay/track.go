@@ -25,7 +25,7 @@ type track struct {
 	spacing spacing
 }
 
-// lack records a row that should have contained a value: the series has a hole
+// lack records a row that should have contained a value: the series has a gap
 // there.
 func (x *track) lack(at time.Duration) { x.lacking = max(x.lacking, at) }
 
@@ -47,9 +47,9 @@ type spacing struct {
 // requests; a run may slow down to this interval.
 const longestInterval = time.Minute
 
-// hole reports whether an interval between two samples is so long that it is a
-// hole in the recording.
-func (r *spacing) hole(step time.Duration) bool {
+// gap reports whether an interval between two samples is so long that it is a
+// gap in the recording.
+func (r *spacing) gap(step time.Duration) bool {
 	return r.n >= 3 && step > 3*max(r.usual, longestInterval)
 }
 
