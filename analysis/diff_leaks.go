@@ -131,9 +131,9 @@ func rank(c *LeakChange) int {
 	return n
 }
 
-// listLeaks returns the leaks of two dumps whose names do not refer to the same
-// things. Leaks of the platform, which no build renames, are compared; the
-// others are listed separately.
+// listLeaks returns the leaks of two dumps in which the same class name may
+// refer to different classes. Leaks of the platform, which no build renames,
+// are compared; the others are listed separately.
 func listLeaks(base, head []leakSum, classes loadedClasses) []LeakChange {
 	ofApp := func(l leakSum) bool { return !l.library }
 	list := compareLeaks(slices.DeleteFunc(slices.Clone(base), ofApp), slices.DeleteFunc(slices.Clone(head), ofApp),

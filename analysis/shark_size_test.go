@@ -30,8 +30,8 @@ import (
 //   - It includes the flag in the lowest bit of registered native sizes
 //     (flags).
 //   - It uses dominators that are computed along with the paths: if a second
-//     path is found late, the objects below it remain attributed to the
-//     dominator that was found first (approximation).
+//     path to an object is found late, the objects below that object remain
+//     attributed to the dominator that was found first (approximation).
 //
 // Apart from these causes, the sizes are equal.
 func TestSharkSizes(t *testing.T) {

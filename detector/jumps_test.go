@@ -175,7 +175,7 @@ func TestEachJumpStays(t *testing.T) {
 }
 
 // TestNoiseIsNotAJump checks that noise of 50 MB causes jumps in at most one of
-// a hundred runs of 8 h, however slow it is.
+// a hundred runs of 8 h, whatever its autocorrelation.
 func TestNoiseIsNotAJump(t *testing.T) {
 	const runs = 100
 	for _, rho := range []float64{0, 0.7, 0.9, 0.97} {
@@ -272,8 +272,8 @@ func TestJumpOfAnotherQuantity(t *testing.T) {
 	}
 }
 
-// TestJumpAcrossGap checks that levels are not compared across a gap that
-// ends the trend.
+// TestJumpAcrossGap checks that levels are not compared across a gap that ends
+// the trend.
 func TestJumpAcrossGap(t *testing.T) {
 	p := newRide(9, 3).until(60, risesAt(0))
 	p.at += 40 * time.Minute

@@ -160,8 +160,8 @@ const (
 	// line by at least onsetBetter, the rate is that of the part after the flat
 	// part.
 	onsetBetter = 6.0
-	// Levels after forced collections must grow by leastCollected MB and by
-	// perLoop MB per loop.
+	// Levels after forced collections count as growing only if they grow by at
+	// least leastCollected MB, and by at least perLoop MB per loop.
 	leastCollected, perLoop = 2.0, 0.2
 	// Growth is reported as gone if at most keptPart of it remains.
 	keptPart = 0.25

@@ -68,7 +68,7 @@ func (s simulation) breakdown(t time.Duration, r *rand.Rand) Breakdown {
 	return b
 }
 
-// run plays the simulation and returns the machine and its transitions.
+// run plays the simulation and returns the detector and its transitions.
 func (s simulation) run() (*Detector, []Transition) {
 	if s.rotation == 0 {
 		s.rotation = 90 * time.Second

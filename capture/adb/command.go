@@ -251,15 +251,15 @@ func (c *command) enclosedReader() func() (int, error) {
 			if exit, ok := tail.status(); ok && err == io.EOF {
 				return exit, nil
 			}
-			return 0, c.cut(err, &tail, append(c.head.rest(), lines.rest()...))
+			return 0, c.truncated(err, &tail, append(c.head.rest(), lines.rest()...))
 		}
 	}
 }
 
-// cut handles a stream that ended before its last line, and returns the error
-// for it. After a timeout the stream may continue. After any other error, the
-// bytes held back so far are written as output.
-func (c *command) cut(err error, tail *trailer, held []byte) error {
+// truncated handles a stream that ended before its last line, and returns the
+// error for it. After a timeout the stream may continue. After any other error,
+// the bytes held back so far are written as output.
+func (c *command) truncated(err error, tail *trailer, held []byte) error {
 	if isTimeout(err) {
 		return c.failed(err)
 	}

@@ -5,6 +5,6 @@
 //
 // The package works on plain values, without a device, file system or clock.
 // The simulated phone and the host device therefore print the same output for
-// the same numbers. The layouts follow the AOSP sources named in the comments,
-// and recorded output of real phones.
+// the same numbers. The layouts follow recorded output of real phones and the
+// AOSP sources named in the comments.
 package androidtext

@@ -176,7 +176,7 @@ func (j *job) cost() float64 {
 }
 
 // blocked returns a verdict if leakgate has no figures: missed if it failed,
-// open if the row was not planned.
+// otherwise open.
 func blocked(bar string, mine *job) (verdict, bool) {
 	if mine != nil && mine.failed != "" {
 		return verdict{bar, mine.tool.name + ": " + mine.failed, missed}, true

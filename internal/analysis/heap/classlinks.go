@@ -60,8 +60,8 @@ func (g *Graph) Linked(o Object) (Object, bool) {
 	return Object(to), to != none && g.Model == Leakgate
 }
 
-// Implied calls f with the classes of the boot class loader that the dump does
-// not declare as roots; they are roots nevertheless.
+// Implied calls f for each class of the boot class loader that the dump does
+// not declare as a root; such a class is a root nevertheless.
 func (g *Graph) Implied(f func(Object)) {
 	for _, r := range g.roots[len(g.roots)-g.implied:] {
 		f(Object(g.ids.find(r.Object)))

@@ -24,8 +24,8 @@ func (d *disk) left(string) (int64, bool) {
 	return free, true
 }
 
-// A tenth of the free space must stay free for every packing format, even if
-// the input is endless.
+// TestRoom checks for every packing format that a tenth of the free space stays
+// free.
 func TestRoom(t *testing.T) {
 	data := dumpLike(20 * pieceSize)
 	size := int64(len(data))

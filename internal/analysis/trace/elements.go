@@ -18,8 +18,8 @@ type shape struct {
 }
 
 // collection returns the shape of a class, or nil if its instances are not
-// collections. The shape is that of the nearest superclass that is a
-// collection.
+// collections. The shape is that of the class itself or of its nearest
+// superclass that is a collection.
 func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
 	if !r.rules.Subclasses {
 		hierarchy = hierarchy[:1]

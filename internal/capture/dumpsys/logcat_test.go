@@ -135,7 +135,7 @@ func TestRecordedLogs(t *testing.T) {
 				"rocks.octavia.app <<<\n",
 			2861, "rocks.octavia.app", map[LogKind]int64{LogNativeCrash: 2},
 			func(l Logcat) bool { return l.Signal == "SIGSEGV" }},
-		// The platform spike of seedengine: -v epoch, all buffers.
+		// The app platformspike of seedengine: -v epoch, all buffers.
 		"16 epoch": {
 			"1790448214.410  1409  2589 I ActivityManager: Killing 1979:com.seedengine.platformspike/u0a423 (adj " +
 				"905): kill background\n1790448214.411  1409  2589 I am_kill : " +

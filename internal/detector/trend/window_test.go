@@ -103,9 +103,9 @@ func TestWindowAgainstSlices(t *testing.T) {
 	}
 }
 
-// TestColumnsComeTogether checks that a column that lacked a value stores its
-// points separately only until all of them were measured together with the
-// other columns.
+// TestColumnsComeTogether checks that, after a missing value, a column stores
+// its points separately only until every row in the window has a value in each
+// column.
 func TestColumnsComeTogether(t *testing.T) {
 	w := NewWindow(60, 2)
 	for i := range 100 {

@@ -19,7 +19,7 @@ type Input struct {
 	// Heads are the observations of the judged run, one for each device.
 	Heads []Observation
 	// Configured reports whether a baseline is configured; the baseline may
-	// still be empty. Without a baseline, every proved leak counts.
+	// still be empty. Without a baseline, every proven leak counts.
 	Configured bool
 	// Base contains the runs of the baseline. Pinned contains the runs of a
 	// release with which the run is also compared.

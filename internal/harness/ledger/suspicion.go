@@ -13,7 +13,7 @@ const leastSuspicion = 20.0
 
 // Suspicion describes the first running process that seems to leak but is
 // undecided; "" if there is none. proved reports whether a running process has
-// a proved leak.
+// a proven leak.
 func (p *Part) Suspicion() (why string, proved bool) {
 	for _, a := range p.accounts {
 		if a.presence.since == nil {

@@ -101,7 +101,7 @@ func Unjudged(p record.Process, seconds float64) string {
 		return fmt.Sprintf("%s was running for %s and could not be read: `leakgate doctor` reports what is missing",
 			name, minutes(p.Alive))
 	case p.Restarts > 0:
-		return fmt.Sprintf("%s %s; %s without restart: %s, or keep the process alive for that long", name,
+		return fmt.Sprintf("%s %s; %s without a restart: %s, or keep the process alive for that long", name,
 			describeLives(p, seconds), needs, atMarks)
 	}
 	return fmt.Sprintf("%s %s; %s: run for 30m or longer, or %s", name, describeLives(p, seconds), needs, atMarks)

@@ -25,7 +25,7 @@ func TestUnjudged(t *testing.T) {
 	}{
 		"many restarts": {
 			short(restarted), night,
-			"com.shop restarted 47 times, longest life 9 min; a trend needs 30 min without restart: dump heaps at " +
+			"com.shop restarted 47 times, longest life 9 min; a trend needs 30 min without a restart: dump heaps at " +
 				"marks (`diagnose.dump: at_marks`), or keep the process alive for that long",
 		},
 		"killed after each sample": {

@@ -38,8 +38,8 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// TestHave checks that only a complete directory is accepted.
-func TestHave(t *testing.T) {
+// TestUnpacked checks that Unpacked accepts only a complete directory.
+func TestUnpacked(t *testing.T) {
 	dir := t.TempDir()
 	missing := func(what string) {
 		t.Helper()
