@@ -30,7 +30,7 @@ func TestUnjudged(t *testing.T) {
 		},
 		"killed after each sample": {
 			short(record.Process{Samples: 900, Restarts: 900, Alive: night}), night,
-			"com.shop restarted 900 times, no life long enough for two samples; a trend needs 30 min without restart",
+			"com.shop restarted 900 times, no life long enough for two samples; a trend needs 30 min without a restart",
 		},
 		"a short run": {
 			short(record.Process{Samples: 24, Alive: 12 * minute, LongestStretch: 11.5 * minute}), 12 * minute,
