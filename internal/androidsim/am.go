@@ -55,7 +55,6 @@ func am(c *call) int {
 	return 255
 }
 
-// amHelp returns the output of am help in this version.
 func amHelp(api int) string {
 	options, notes := "[--user <USER_ID> current] [-n]", "      -n: dump native heap instead of managed heap\n"
 	if api >= heapGC {

@@ -11,7 +11,6 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// instrumentCall holds the arguments of `am instrument`.
 type instrumentCall struct {
 	wait, raw bool
 	// values holds the -e options.

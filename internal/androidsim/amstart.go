@@ -10,7 +10,6 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// startCall holds the arguments of `am start` that this phone supports.
 type startCall struct {
 	wait, stop bool
 	// repeat is the number of starts; 0 means one.
@@ -18,7 +17,6 @@ type startCall struct {
 	intent intent
 }
 
-// intent holds the parts of an android.content.Intent.
 type intent struct {
 	action, data, mime string
 	categories         []string
@@ -81,7 +79,6 @@ var (
 // maxRepeat bounds the number of starts of one command.
 const maxRepeat = 10_000
 
-// startParser parses the arguments of `am start`.
 type startParser struct {
 	args []string
 	last string
@@ -171,7 +168,6 @@ func (p *startParser) number(text string, base int) int64 {
 	return n
 }
 
-// component implements ComponentName.unflattenFromString.
 func (p *startParser) component(text string) {
 	pkg, class, ok := strings.Cut(text, "/")
 	if !ok || class == "" {
@@ -255,7 +251,6 @@ func (in intent) String() string {
 	return "Intent { " + strings.Join(parts, " ") + " }"
 }
 
-// shortComponent implements ComponentName.flattenToShortString.
 func shortComponent(pkg, class string) string {
 	if rest, ok := strings.CutPrefix(class, pkg); ok && strings.HasPrefix(rest, ".") {
 		class = rest

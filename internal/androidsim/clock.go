@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// clock measures the device time since boot.
 type clock struct {
 	origin time.Time
 	offset time.Duration

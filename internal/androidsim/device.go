@@ -10,7 +10,6 @@ var devices = map[string]info{
 
 const charDevice = fs.ModeDevice | fs.ModeCharDevice | 0o666
 
-// zeros implements /dev/zero.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

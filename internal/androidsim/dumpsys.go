@@ -27,7 +27,6 @@ func (p *Phone) service(name string) func(*dump, []string) {
 	return services[name]
 }
 
-// dump is a run of dumpsys for one service.
 type dump struct {
 	*call
 	service string
@@ -40,7 +39,6 @@ type dump struct {
 	hangs  bool
 }
 
-// inSystem reports whether a service runs in system_server.
 func inSystem(service string) bool { return service != "gpu" && service != "SurfaceFlinger" }
 
 func dumpsysTool(c *call) int {
@@ -126,7 +124,6 @@ func (d *dump) work(frozen bool) bool {
 	return !d.expired
 }
 
-// serviceNames returns the names that dumpsys lists.
 func (p *Phone) serviceNames() []string {
 	names := []string{"SurfaceFlinger", "activity", "battery", "gfxinfo", "gpu", "meminfo", "package", "window"}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "gpu" && p.service(name) == nil })

@@ -7,7 +7,6 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// cause is the reason why a process ended.
 type cause struct {
 	reason, subreason int
 	// status is the signal, or 0.
@@ -83,7 +82,6 @@ func (p *Phone) exitInfoText(pkg string) string {
 	return androidtext.ExitInfo(p.opt.API, p.born.UTC(), exits, pkg)
 }
 
-// dumpActivity implements dumpsys activity for processes and their exits.
 func dumpActivity(d *dump, args []string) {
 	if !d.work(false) {
 		return

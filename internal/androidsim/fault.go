@@ -178,7 +178,6 @@ func (f FileFault) read() (err error, ok bool) {
 	return nil, f == FileEmpty
 }
 
-// truncation is a fault that truncates the output of commands.
 type truncation struct {
 	after int64
 	exit  int
@@ -258,7 +257,6 @@ func (p *Phone) StepClock(by time.Duration) (end func()) {
 	return sync.OnceFunc(func() { p.skew.Add(-int64(by)) })
 }
 
-// sampleDeath ends a process in the middle of a sample.
 type sampleDeath struct {
 	name string
 	how  FileFault

@@ -246,7 +246,6 @@ func (s *store) info(name string, n *node, up time.Duration) info {
 	return i
 }
 
-// stat describes the file at a clean path.
 func (p *Phone) stat(name string, c cred) (info, error) {
 	if p.broken(name) == FileMissing {
 		return info{}, fs.ErrNotExist
@@ -677,7 +676,6 @@ func (p *Phone) sees(c cred, v view) bool {
 // traces reports whether c may read files that require ptrace access.
 func traces(c cred, v view) bool { return c.UID == uidRoot || c.UID == v.uid && !v.kernel }
 
-// thread returns the index of the thread with the given tid.
 func (v view) thread(part string) (int, bool) {
 	tid, err := strconv.Atoi(part)
 	if err != nil || tid < v.pid || tid >= v.pid+v.memory().threads {
@@ -691,7 +689,6 @@ func (p *Phone) hasProcFile(name string) bool {
 	return ok && (name != "smaps_rollup" || *p.opt.SmapsRollup)
 }
 
-// holdsGlobal reports whether a directory of /proc contains one of globalFiles.
 func holdsGlobal(dir string) bool {
 	for name := range globalFiles {
 		if strings.HasPrefix(name, dir+"/") {
@@ -746,7 +743,6 @@ func (p *Phone) labeled(name string) bool {
 	return p.opt.API >= 28 && name == "sys/kernel/threads-max"
 }
 
-// procStatOf describes a path in /proc/PID.
 func (p *Phone) procStatOf(v view, parts []string) (info, error) {
 	dir := func(name string, uid int) (info, error) { return p.procDirInfo(name, uid), nil }
 	file := func(name string, uid int) (info, error) { return p.procFileInfo(name, uid), nil }

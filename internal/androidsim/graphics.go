@@ -8,7 +8,6 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// gfxinfoHead returns the beginning of the output of dumpsys gfxinfo.
 func gfxinfoHead(up time.Duration) string {
 	ms := up.Milliseconds()
 	return fmt.Sprintf("Applications Graphics Acceleration Info:\nUptime: %d Realtime: %d\n\n", ms, ms)

@@ -24,7 +24,6 @@ const (
 // dumpTakes is the device time that a heap dump takes.
 const dumpTakes = 2 * time.Second
 
-// heapOptions holds the options of dumpheap.
 type heapOptions struct {
 	native, collect bool
 	bitmaps         string
@@ -150,7 +149,6 @@ func (p *Phone) collect(v view) {
 	}
 }
 
-// fillHeap writes the content of the dump.
 func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 	api := c.phone.opt.API
 	if o.native {
@@ -272,7 +270,6 @@ func images(h *hproftest.Heap, pkg string) {
 	h.Hold(pkg+".ImageCache", "sImages", h.LinkedHashMap(pairs...))
 }
 
-// threadsOf returns the number of threads of a process that are not leaked.
 func threadsOf(v view) int {
 	if v.spec != nil && v.spec.Threads != 0 {
 		return v.spec.Threads
@@ -299,7 +296,6 @@ func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field stati
 // bytesPerActivity is the retained size of a leaked Activity in bytes.
 const bytesPerActivity = mbPerActivity << 20
 
-// leakClass returns the class of the Activities that a model leaks.
 func (v view) leakClass() string { return v.pkg() + ".DetailActivity" }
 
 // holdActivities builds the destroyed Activities that tests have leaked, held
@@ -340,7 +336,6 @@ func page(h *hproftest.Heap, class *hproftest.Class, s hproftest.State, views in
 	return a
 }
 
-// dumping is a heap dump that its process is currently writing.
 type dumping struct {
 	node         *node
 	since, until time.Duration
@@ -426,7 +421,6 @@ func (w *fileWriter) fill(m made) error {
 	return nil
 }
 
-// cut truncates the file.
 func (w *fileWriter) cut(size int64) {
 	if w.node == nil {
 		return
@@ -446,7 +440,6 @@ func (w *fileWriter) length() int64 {
 	return w.node.length()
 }
 
-// erase empties the file.
 func (w *fileWriter) erase() {
 	if w.node == nil {
 		return

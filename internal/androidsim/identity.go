@@ -70,7 +70,6 @@ var releases = map[int]string{
 	28: "9", 29: "10", 30: "11", 31: "12", 32: "12", 33: "13", 34: "14", 35: "15", 36: "16",
 }
 
-// properties returns the properties that getprop prints.
 func (p *Phone) properties() []property {
 	o := p.opt
 	debuggable := "1"
@@ -124,7 +123,6 @@ func (p *Phone) abis() []property {
 	}
 }
 
-// heapLimit returns the maximum Java heap of a process in MB.
 func (p *Phone) heapLimit(v view) int {
 	if v.app != nil && v.app.LargeHeap {
 		return p.opt.HeapSize
@@ -132,7 +130,6 @@ func (p *Phone) heapLimit(v view) int {
 	return p.opt.HeapGrowthLimit
 }
 
-// booted reports whether the boot has completed.
 func (p *Phone) booted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +183,6 @@ func pidof(c *call) int {
 	return 0
 }
 
-// column is a column of ps -o.
 type column struct {
 	width int // negative: left-aligned
 	value func(v view, m memory) string

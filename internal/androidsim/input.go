@@ -66,7 +66,6 @@ func input(c *call) int {
 	return 0
 }
 
-// inputEvent is one call of the input command.
 type inputEvent struct {
 	call    *call
 	command string

@@ -78,14 +78,11 @@ func (i Instrumentation) runner() string {
 	return i.Runner
 }
 
-// component returns the name of the instrumentation.
 func (i Instrumentation) component() string { return i.Package + "/" + i.runner() }
 
-// class and method return the parts of the test's name.
 func (t Test) class() string  { class, _, _ := strings.Cut(t.Name, "#"); return class }
 func (t Test) method() string { _, method, _ := strings.Cut(t.Name, "#"); return method }
 
-// takes returns the duration of the test in device time.
 func (t Test) takes() time.Duration {
 	switch {
 	case t.Outcome == TestIgnored:
@@ -114,14 +111,12 @@ type testRun struct {
 	over, crashed bool
 }
 
-// testStep is an action at a given device time of a run.
 type testStep struct {
 	at   time.Duration
 	kind stepKind
 	test int
 }
 
-// stepKind is the action of a step.
 type stepKind uint8
 
 const (
@@ -133,7 +128,6 @@ const (
 	finishesRun
 )
 
-// testReport is the runner's report on a test.
 type testReport struct {
 	test, code int
 	// stack is the stack trace of a failed test.
@@ -273,7 +267,6 @@ func (p *Phone) finishRun(r *testRun, at time.Duration) {
 	p.forgetRuns()
 }
 
-// forgetRuns removes the runs that have ended.
 func (p *Phone) forgetRuns() {
 	p.runs = slices.DeleteFunc(p.runs, func(r *testRun) bool { return r.over })
 }
@@ -329,7 +322,6 @@ func (p *process) hold(leaks []LeakedActivities) {
 	p.held = held
 }
 
-// activitiesIn returns the total number of held Activities.
 func activitiesIn(held []LeakedActivities) (n int) {
 	for _, h := range held {
 		n += h.Count

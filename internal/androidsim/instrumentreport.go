@@ -16,7 +16,6 @@ const sortsReports = 28
 // sortsReports print them.
 type bundle [][2]string
 
-// reportKind holds the prefixes of the lines of a report.
 type reportKind struct{ value, code, end string }
 
 // The kinds of reports. The human-readable value ends with a newline only in
@@ -51,7 +50,6 @@ func (b bundle) value(key string) (string, bool) {
 	return "", false
 }
 
-// report returns the report on how the test ended.
 func (t Test) report(n int) testReport {
 	switch t.Outcome {
 	case TestFails, testUnloadable:
@@ -97,7 +95,6 @@ func (t Test) orchestratorText() string {
 // (org.junit.runner.Description).
 func (t Test) display() string { return t.method() + "(" + t.class() + ")" }
 
-// reportPrinter prints the reports of one run.
 type reportPrinter struct {
 	call *call
 	raw  bool

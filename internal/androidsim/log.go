@@ -11,7 +11,6 @@ import (
 	"github.com/leakgate/leakgate/internal/ksh"
 )
 
-// logLine is a log entry.
 type logLine struct {
 	androidtext.LogEntry
 	uid int
@@ -78,7 +77,6 @@ func (p *Phone) startLife(proc *process) {
 	p.lives = append(p.lives, life{proc: proc, view: p.view(proc, proc.start), until: never})
 }
 
-// artTag returns the tag of ART's log entries of the process.
 func (v view) artTag() string { return androidtext.RuntimeTag(v.api, v.name, v.bits32) }
 
 // logDeath logs the end of an app's process. The caller must hold the lock.
@@ -242,7 +240,6 @@ func (p *Phone) collections(out []logLine, v view, from, age time.Duration) []lo
 // heapTask is the difference between the tid of HeapTaskDaemon and the pid.
 const heapTask = 5
 
-// collection returns the log entry for a garbage collection.
 func (v view) collection(explicit bool, random uint64) string {
 	java := heap(v.memory().summarize().JavaHeap)
 	freed, large, n := int64(2<<20+random%(8<<20)), int64(random%9), random>>7

@@ -6,7 +6,6 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// isMapped reports whether the row appears in smaps.
 func isMapped(r androidtext.Row) bool { return r != androidtext.EGLMtrack && r != androidtext.GLMtrack }
 
 // isAnonymous reports whether dirty pages of the row are anonymous memory; in
@@ -39,7 +38,6 @@ func (u usage) plus(v usage) usage {
 // pages rounds kB down to whole pages of 4 kB.
 func pages(kb float64) int64 { return int64(kb/4) * 4 }
 
-// memory is the memory usage of a process at one time.
 type memory struct {
 	rows    [androidtext.NumRows]usage
 	threads int
@@ -55,7 +53,6 @@ type memory struct {
 // sharers is the average number of processes that share a page.
 const sharers = 6
 
-// part is a row's share of a dimension.
 type part struct {
 	row   androidtext.Row
 	share float64
@@ -191,7 +188,6 @@ func (m memory) resident() (anonymous, file, shmem int64) {
 	return anonymous, file, shmem
 }
 
-// text converts the usage to an androidtext.Memory.
 func (u usage) text() androidtext.Memory {
 	return androidtext.Memory{
 		Rss: u.rss(), Pss: u.pss(), SharedClean: u.sharedClean, SharedDirty: u.sharedDirty,
@@ -199,7 +195,6 @@ func (u usage) text() androidtext.Memory {
 	}
 }
 
-// table returns the memory usage by row.
 func (m memory) table() (rows androidtext.Rows) {
 	for r, u := range m.rows {
 		rows[r] = u.text()

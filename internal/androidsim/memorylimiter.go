@@ -29,7 +29,6 @@ const (
 	limiterDelay  = 30 * time.Second
 )
 
-// limits reports whether the phone limits the memory of a process.
 func (p *Phone) limits(proc *process) bool {
 	return p.opt.MemoryLimiter != nil && p.opt.API >= memoryLimiterAPI && proc.app != nil && !proc.native &&
 		proc.fixed == 0

@@ -93,7 +93,6 @@ func (m Model) On(d Dimension) Model {
 	return m
 }
 
-// curve returns a model that adds MB to one dimension.
 func curve(d Dimension, mb func(moment) float64) Model {
 	return Model{add: func(l *levels, at moment) { l.mb[d] += mb(at) }}
 }

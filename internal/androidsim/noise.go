@@ -69,7 +69,6 @@ func newAutoregression(rho float64) autoregression {
 	return autoregression{weights}
 }
 
-// at returns value i of the series for the given stream.
 func (a autoregression) at(stream uint64, i int64) float64 {
 	x := 0.0
 	for k, w := range a.weights {

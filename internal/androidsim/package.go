@@ -63,7 +63,6 @@ func (p *Phone) packageText(b *strings.Builder, a App, i int) {
 	line("User %d: installed=true hidden=false stopped=false notLaunched=false enabled=0", a.User)
 }
 
-// appCode returns the directory that contains the code of an app.
 func appCode(pkg string, api int) string {
 	if api >= 30 {
 		return "/data/app/~~c2ltdWxhdGVk==/" + pkg + "-cGhvbmU=="
@@ -76,7 +75,6 @@ const (
 	abi64 = "arm64-v8a"
 )
 
-// abi returns the preferred ABI of the phone.
 func (p *Phone) abi() string {
 	if p.opt.Bits32 {
 		return abi32

@@ -166,7 +166,6 @@ func New(o Options) *Phone {
 	return p
 }
 
-// install fills the process table.
 func (p *Phone) install() {
 	p.procs = systemProcesses(p.opt)
 	for _, proc := range p.procs {
@@ -230,7 +229,6 @@ func (p *Phone) boot(up time.Duration) {
 // in the first boot.
 const zygotePID = 780
 
-// systemProcesses returns the processes that every phone runs.
 func systemProcesses(o Options) []*process {
 	adbdUID := uidShell
 	if o.Root {

@@ -119,7 +119,6 @@ type process struct {
 	stack stack
 }
 
-// view is a snapshot of a running process.
 type view struct {
 	spec       *ProcessSpec
 	app        *App
@@ -176,7 +175,6 @@ func (v view) activities() int {
 	return 1
 }
 
-// views returns the number of views of the Activity in front.
 func (v view) views() int { return frontViews * v.activities() }
 
 const frontViews = 120
@@ -346,7 +344,6 @@ func (p *Phone) end(proc *process, at, back time.Duration, why cause) {
 	proc.die(at, back)
 }
 
-// spawn starts a process under a new pid.
 func (p *Phone) spawn(proc *process, at time.Duration) { p.spawnAs(proc, at, 0) }
 
 // spawnAs starts a process; a pid of 0 chooses one.
@@ -445,7 +442,6 @@ func (p *Phone) view(proc *process, up time.Duration) view {
 	return v
 }
 
-// find returns the running process with the given pid.
 func (p *Phone) find(pid int) (view, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -474,7 +470,6 @@ func (p *Phone) processNamed(name string) *process {
 	return nil
 }
 
-// belongs reports whether a process belongs to the package.
 func (v view) belongs(pkg string) bool {
 	return v.app != nil && v.app.Package == pkg || v.name == pkg || strings.HasPrefix(v.name, pkg+":")
 }

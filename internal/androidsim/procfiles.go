@@ -179,7 +179,6 @@ var procNames = map[string]bool{
 	"maps":   true, "smaps": true, "smaps_rollup": true,
 }
 
-// procText returns the content of a file in /proc/PID.
 func (p *Phone) procText(v view, name string) string {
 	switch name {
 	case "cmdline":
@@ -247,7 +246,6 @@ func (p *Phone) bootID() string {
 	return p.uuid("boot_id", boot)
 }
 
-// randomUUID returns a new UUID on each call.
 func (p *Phone) randomUUID() string { return p.uuid("uuid", p.uuids.Add(1)) }
 
 // uuid returns the n-th random UUID of a stream.

@@ -93,7 +93,6 @@ func (p *Phone) answers(r Request) bool {
 	return !before || p.serves()
 }
 
-// serves reports whether adb lets clients talk to the phone.
 func (p *Phone) serves() bool {
 	state := p.Identity().State
 	return state != adbd.StateOffline && state != adbd.StateUnauthorized

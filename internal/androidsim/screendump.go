@@ -6,7 +6,6 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// staticField identifies a static field of one of the app's classes.
 type staticField struct{ class, name string }
 
 // holders contains, for one heap dump, the classes of an app's Activities and
@@ -28,7 +27,6 @@ func (h *holders) list(f staticField) *hproftest.List {
 	return h.lists[f]
 }
 
-// declarations collects the members of classes and declares each class once.
 type declarations struct {
 	order   []string
 	members map[string][]string

@@ -49,7 +49,6 @@ const (
 	anrAfter = 5 * time.Second
 )
 
-// class returns the full name of a class of the app.
 func (a App) class(name string) string {
 	switch {
 	case strings.HasPrefix(name, "."):
@@ -88,7 +87,6 @@ func (s Screen) views() int {
 	return max(s.Views, leastScreenViews)
 }
 
-// instanceKB returns the Java memory of one instance.
 func (s Screen) instanceKB() int64 {
 	switch {
 	case !s.Leaks:
@@ -123,7 +121,6 @@ type closedScreen struct {
 	until  time.Duration
 }
 
-// empty returns the stack of a process that has just started.
 func empty() stack { return stack{hung: never} }
 
 // inFront reports whether a screen of the process is visible.
@@ -137,7 +134,6 @@ func counted(counts []int, screen, screens int) []int {
 	return out
 }
 
-// opened returns the stack with a new instance on top.
 func (s stack) opened(screen, screens int) stack {
 	s.open = append(slices.Clone(s.open), screen)
 	s.openings = counted(s.openings, screen, screens)
@@ -183,7 +179,6 @@ func (s stack) garbage(at, forced time.Duration) (out []int) {
 	return out
 }
 
-// held returns all instances that something holds at the given time.
 func (s stack) held(at time.Duration) []int {
 	out := append(slices.Clone(s.open), s.lingering(at)...)
 	for n, times := range s.leaked {
@@ -192,7 +187,6 @@ func (s stack) held(at time.Duration) []int {
 	return out
 }
 
-// shows reports whether the process with this index shows the app's screens.
 func (a App) shows(process int) bool {
 	main := slices.IndexFunc(a.Processes, func(s ProcessSpec) bool { return s.Name == a.Package })
 	return a.Screens != nil && process == max(main, 0)
@@ -201,7 +195,6 @@ func (a App) shows(process int) bool {
 // background reports whether the process has screens, none of which is visible.
 func (v view) background() bool { return v.screens != nil && v.hidden && !v.stack.inFront() }
 
-// addScreens adds the memory that screens hold or have leaked.
 func (v view) addScreens(l *levels) {
 	var java, native float64
 	for _, n := range v.stack.held(v.up) {
@@ -382,7 +375,6 @@ const (
 	keyHome = "HOME"
 )
 
-// keyOf returns the name of a key that is given by name or number.
 func keyOf(text string) string {
 	switch name := strings.TrimPrefix(text, "KEYCODE_"); name {
 	case "3":
@@ -410,7 +402,6 @@ func (p *Phone) press(key string) {
 	}
 }
 
-// showsScreen reports whether there is a screen that a key could close.
 func (p *Phone) showsScreen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

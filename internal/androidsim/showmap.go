@@ -34,7 +34,6 @@ func showmap(c *call) int {
 	return 1
 }
 
-// mappings returns the areas of a process as mappings of package androidtext.
 func (m memory) mappings(v view) []androidtext.Mapping {
 	areas := m.areas(v, v.api)
 	out := make([]androidtext.Mapping, len(areas))

@@ -188,7 +188,6 @@ func (u usage) cut(n int) []usage {
 	return out
 }
 
-// kernel specifies which lines the kernel of an Android version prints.
 type kernel struct {
 	swapPss, named, hugetlb, pssDirty, pssAnon, lazyFree, fileHuge bool
 }
@@ -248,7 +247,6 @@ func (k kernel) fields(b *strings.Builder, u usage, anonymous, anonymousPss int6
 	line("Locked", 0)
 }
 
-// smapsText returns the content of /proc/PID/smaps.
 func (m memory) smapsText(v view, api int) string {
 	var b strings.Builder
 	k := kernelOf(api)
@@ -272,7 +270,6 @@ func (m mapping) vmFlags() string {
 	return "VmFlags: rd wr mr mw me ac \n"
 }
 
-// mapsText returns the content of /proc/PID/maps.
 func (m memory) mapsText(v view, api int) string {
 	var b strings.Builder
 	for _, a := range m.areas(v, api) {
@@ -304,7 +301,6 @@ func (m mapping) anonymousPss() int64 {
 	return m.privateDirty
 }
 
-// rollupText returns the content of /proc/PID/smaps_rollup.
 func (m memory) rollupText(v view, api int) string {
 	var b strings.Builder
 	areas := m.areas(v, api)

@@ -70,7 +70,6 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 	return status
 }
 
-// system implements ksh.System for the phone.
 type system struct{ phone *Phone }
 
 var _ ksh.System = system{}
@@ -148,7 +147,6 @@ type call struct {
 // tool implements an Android program; it returns the exit status.
 type tool func(c *call) int
 
-// program adapts a program of Android to the shell.
 func (p *Phone) program(t tool) ksh.Program {
 	return func(k *ksh.Call) int { return t(&call{k, p}) }
 }
@@ -160,7 +158,6 @@ type program struct {
 	since int
 }
 
-// programTable returns the programs of all Android versions.
 func (p *Phone) programTable() map[string]program {
 	out := map[string]program{}
 	for name, run := range ksh.Programs() {
@@ -214,7 +211,6 @@ func (p *Phone) toolAt(at string) (string, bool) {
 	return name, ok && p.folder(name)+name == at
 }
 
-// tools returns the names of this phone's programs.
 func (p *Phone) tools() []string {
 	var out []string
 	for name := range p.programs {

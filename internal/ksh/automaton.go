@@ -162,7 +162,6 @@ func (p program) matched(set []uint32) bool {
 	return slices.ContainsFunc(set, func(pc uint32) bool { return p.Inst[pc].Op == syntax.InstMatch })
 }
 
-// keyOf returns a set as a map key.
 func keyOf(set []uint32) string {
 	var b []byte
 	for _, pc := range set {

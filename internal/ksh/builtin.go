@@ -59,7 +59,6 @@ func builtinNamed(name string) builtin {
 
 func exitWith(status int) builtin { return func(*shell, []string) int { return status } }
 
-// builtinProgram is a builtin that can also be called as a program.
 func builtinProgram(c *Call) int {
 	c.shell.outside = true
 	defer func() { c.shell.outside = false }()
@@ -75,7 +74,6 @@ func (s *shell) complain(format string, args ...any) {
 	s.errorf(format, args...)
 }
 
-// say writes to the standard output of a builtin.
 func (s *shell) say(text string) int {
 	_, err := io.WriteString(s.writer(1), text)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -192,7 +190,6 @@ func leaveLoop(s *shell, args []string) int {
 	return 0
 }
 
-// setParams implements set without options.
 func setParams(s *shell, args []string) int {
 	switch {
 	case len(args) < 2 || args[1] != "--" && strings.HasPrefix(args[1], "-"):

@@ -28,7 +28,6 @@ type expansion struct {
 	err  error
 }
 
-// expand calls f with a configuration for package expand.
 func (s *shell) expand(f func(e *expansion, cfg *expand.Config) error) (err error) {
 	e := &expansion{shell: s, left: maxWords}
 	defer recovered(&err)
@@ -122,7 +121,6 @@ func (e *expansion) substitute(w io.Writer, c *syntax.CmdSubst) error {
 	return err
 }
 
-// fields expands words to arguments.
 func (s *shell) fields(words []*syntax.Word) ([]string, error) {
 	var out []string
 	return out, s.expand(func(e *expansion, cfg *expand.Config) error {
@@ -149,7 +147,6 @@ func (s *shell) text(w *syntax.Word) (text string, err error) {
 	return plain(text), err
 }
 
-// matches reports whether a string matches the pattern to which a word expands.
 func (s *shell) matches(w *syntax.Word, text string) (hit bool, err error) {
 	return hit, s.expand(func(_ *expansion, cfg *expand.Config) error {
 		p, err := expand.Pattern(cfg, w)
@@ -202,7 +199,6 @@ func markGlobs(words []*syntax.Word) {
 	}
 }
 
-// globPattern converts the marks of markGlobs to a pattern.
 func globPattern(field string) string {
 	var b strings.Builder
 	for _, r := range field {
@@ -248,7 +244,6 @@ func (e *expansion) glob(field string) ([]string, error) {
 	return found, nil
 }
 
-// list returns the names in a directory that match one segment of a pattern.
 func (e *expansion) list(dir, segment string, dirs bool) []string {
 	dir = e.sys.Clean(e.dir, dir)
 	if !pattern.HasMeta(segment, 0) {
@@ -273,7 +268,6 @@ func (e *expansion) list(dir, segment string, dirs bool) []string {
 	return out
 }
 
-// number parses a numeric operand of test.
 func number(text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil && text != "" {

@@ -7,7 +7,6 @@ import (
 	"sync"
 )
 
-// grepping is the state of one run of grep.
 type grepping struct {
 	*Call
 	pattern *linePattern
@@ -75,7 +74,6 @@ type linePattern struct {
 	fast *automaton // nil if the pattern has no automaton
 }
 
-// in reports whether the line matches.
 func (p *linePattern) in(line string) bool {
 	if p.fast != nil {
 		if found, known := p.fast.matches(line); known {
@@ -122,7 +120,6 @@ func (k *linePatterns) get(w grepKey) (*linePattern, error) {
 	return p, nil
 }
 
-// grepPattern compiles patterns.
 func grepPattern(w grepKey) (*linePattern, error) {
 	var alternatives []string
 	for line := range strings.SplitSeq(w.patterns, "\n") {

@@ -18,7 +18,6 @@ const (
 	maxOpeners = 4000
 )
 
-// parseError is the error for a command line that cannot be parsed.
 type parseError struct{ error }
 
 func (e parseError) Error() string { return plain(e.error.Error()) }

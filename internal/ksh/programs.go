@@ -38,7 +38,6 @@ func (c *Call) open(name string) (io.Reader, error) {
 	return reader{c.Ctx, &content{r: r}}, err
 }
 
-// path returns the path of the file that an argument names.
 func (c *Call) path(name string) string { return c.shell.sys.Clean(c.Dir, name) }
 
 func (c *Call) stat(name string) (FileInfo, error) { return c.shell.sys.Stat(c.path(name), c.Cred) }

@@ -138,7 +138,6 @@ func (s *shell) writer(fd int) io.Writer {
 	return writer{s.ctx, s.fds[fd].sink, func() { s.cancel(Signal(SIGPIPE)) }}
 }
 
-// clone returns a subshell with its own context.
 func (s *shell) clone() *shell {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	return &shell{
@@ -197,7 +196,6 @@ func (s *shell) stmt(st *syntax.Stmt) {
 	}
 }
 
-// statusOf returns the exit status for the result of a test.
 func statusOf(ok bool) int {
 	if ok {
 		return 0
@@ -385,7 +383,6 @@ func (s *shell) caseClause(cm *syntax.CaseClause) {
 	}
 }
 
-// redirect opens the files that the redirections name.
 func (s *shell) redirect(list []*syntax.Redirect) error {
 	for _, rd := range list {
 		target, err := s.text(rd.Word)

@@ -175,7 +175,6 @@ func (c *content) read(_ context.Context, b []byte) (int, error) {
 	return c.r.Read(b)
 }
 
-// file is a file open for writing.
 type file struct{ w io.Writer }
 
 func (f file) write(_ context.Context, b []byte) (int, error) { return f.w.Write(b) }
