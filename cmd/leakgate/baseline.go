@@ -148,7 +148,7 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 			return nil, fmt.Errorf("the baseline already has %d newer runs, which is its limit: this run is from %s",
 				s.window, ev.Observations[0].Started.Format(time.DateTime))
 		}
-		added = len(b.Runs)
+		added = gate.CountRuns(b.Runs)
 		return b.Encode()
 	})
 	if err != nil {
@@ -251,13 +251,13 @@ func (f *baselineFlags) show(c console, args []string) int {
 // writeBaseline prints a list of the runs of a baseline.
 func writeBaseline(c console, s *gateSettings, b *gate.Baseline) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s: %s\n", s.store, text.Count(len(b.Runs), "run", "runs"))
+	fmt.Fprintf(&out, "%s: %s\n", s.store, text.Count(gate.CountRuns(b.Runs), "run", "runs"))
 	for _, o := range b.Runs {
 		writeBaseRun(&out, &o)
 	}
 	if len(b.Pinned) > 0 {
 		fmt.Fprintf(&out, "\npinned as %s: %s\n", text.Printable(b.PinnedName),
-			text.Count(len(b.Pinned), "run", "runs"))
+			text.Count(gate.CountRuns(b.Pinned), "run", "runs"))
 		for _, o := range b.Pinned {
 			writeBaseRun(&out, &o)
 		}

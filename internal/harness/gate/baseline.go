@@ -100,14 +100,18 @@ func same(a, b Observation) bool {
 
 func (b *Baseline) trim(window int) {
 	slices.SortStableFunc(b.Runs, newer)
-	good, failed := map[Testbed]int{}, map[Testbed]int{}
+	type kind struct {
+		Testbed
+		failed bool
+	}
+	met := map[kind]map[runID]bool{}
 	b.Runs = slices.DeleteFunc(b.Runs, func(o Observation) bool {
-		of := good
-		if o.Failed {
-			of = failed
+		of, good := kind{o.Subject, o.Failed}, kind{o.Subject, false}
+		if met[of] == nil {
+			met[of] = map[runID]bool{}
 		}
-		of[o.Subject]++
-		return of[o.Subject] > window || o.Failed && good[o.Subject] >= window
+		met[of][o.runID()] = true
+		return len(met[of]) > window || o.Failed && len(met[good]) >= window
 	})
 	b.Runs = b.Runs[:min(len(b.Runs), maxRuns)]
 }
@@ -170,7 +174,7 @@ func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 func (b *Baseline) Pin(name string) int {
 	b.PinnedName = text.Head(text.Printable(name), maxName)
 	b.Pinned = slices.DeleteFunc(slices.Clone(b.Runs), func(o Observation) bool { return o.Failed })
-	return len(b.Pinned)
+	return CountRuns(b.Pinned)
 }
 
 // Merge adds the contents of another baseline, for example one that contains a

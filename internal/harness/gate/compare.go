@@ -89,28 +89,13 @@ func newPair(in *Input, obs *Observation, head *Observed, base []Observation) *p
 		}
 	}
 	if len(p.base) == 0 {
-		p.absent = countRuns(len(base), func(i int) *Observation { return &base[i] })
+		p.absent = CountRuns(base)
 	}
 	p.loads, p.headLoads = has(sets...), has(head.Loaded)
 	return p
 }
 
-// countRuns returns the number of distinct runs among n observations.
-// Observations of several devices in one run count once, because they do not
-// show how much runs differ.
-func countRuns(n int, of func(i int) *Observation) int {
-	type run struct {
-		started int64
-		commit  string
-	}
-	met := map[run]bool{}
-	for i := range n {
-		o := of(i)
-		met[run{o.Started.UnixNano(), o.Commit}] = true
-	}
-	return len(met)
-}
-
+// runsOf is CountRuns for one process in several observations.
 func runsOf(list []baseRun) int {
 	return countRuns(len(list), func(i int) *Observation { return list[i].of })
 }
@@ -388,7 +373,7 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 		return c.unseen(where)
 	}
 	if len(c.has) == 0 {
-		return c.unseen("in " + noneOf(len(c.base)))
+		return c.unseen("in " + noneOf(runsOf(c.base)))
 	}
 	if class, ok := c.widened(); ok {
 		return comparison.Wider, fmt.Sprintf(

@@ -193,6 +193,82 @@ func TestDevicesOfOneModelAreOneRun(t *testing.T) {
 	}
 }
 
+// TestWindowCountsRuns checks that the window of a baseline is a number of
+// runs, however many devices of one model each of them has: otherwise five
+// devices would leave two runs, too few for any growth to count.
+func TestWindowCountsRuns(t *testing.T) {
+	const devices = 5
+	var b Baseline
+	for run := range Window + 2 {
+		for twin := range devices {
+			o := observed(run, leak("k", "A", kB, 3, 6, 9, 12))
+			o.Twin, o.Failed = twin, run == Window+1
+			b.Add(o, Window)
+		}
+	}
+	if got := CountRuns(b.Runs); got != Window+1 || len(b.Runs) != devices*got {
+		t.Errorf("got %d observations of %d runs, want %d good runs and a failed one", len(b.Runs), got, Window)
+	}
+	got := judge(b.Runs, observed(99, leak("k", "A", kB, 4, 8, 12, 16)))
+	if row := rowOf(t, got, "k"); row.Status != comparison.Grown || !row.Fails {
+		t.Errorf("got %s, %s; want %s", row.Status, row.StatusReason, comparison.Grown)
+	}
+	if got.Base.Runs != Window+1 || got.Base.Observed != 1 {
+		t.Errorf("got %+v, want %d runs, one of which failed", got.Base, Window+1)
+	}
+	if got := b.Pin("4.1"); got != Window {
+		t.Errorf("%d runs are pinned, want %d", got, Window)
+	}
+	// The reasons count runs too.
+	row := rowOf(t, judge(b.Runs, observed(99, leak("new", "B", kB, 1, 2, 3, 4))), "new")
+	if want := fmt.Sprintf("in none of %d base runs", Window+1); !strings.HasPrefix(row.StatusReason, want) {
+		t.Errorf("got %q, want %q", row.StatusReason, want)
+	}
+}
+
+// TestReturnedOnDevicesOfOneModel checks that a run contains a leak if any of
+// its devices has the leak, and that runs are counted, not devices.
+func TestReturnedOnDevicesOfOneModel(t *testing.T) {
+	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
+	for name, c := range map[string]struct {
+		runs   int
+		leaks  func(run, twin int) bool
+		status comparison.Status
+		reason string
+	}{
+		"on one device, in none of three": {
+			7, func(run, twin int) bool { return run < 4 && twin == 0 }, comparison.New,
+			"in none of the latest 3 base runs, but in all earlier ones",
+		},
+		"on one device, in six of seven, in none of three": {
+			10, func(run, twin int) bool { return run < 7 && run != 2 && twin == 1 }, comparison.New,
+			"in none of the latest 3 base runs, but in 6 of the 7 earlier ones",
+		},
+		"in none of two, on four devices": {
+			6, func(run, _ int) bool { return run < 4 }, comparison.Known, "",
+		},
+		"on one device of the newest run": {
+			7, func(run, twin int) bool { return run < 3 || run == 6 && twin == 0 }, comparison.Known, "",
+		},
+	} {
+		var base []Observation
+		for run := range c.runs {
+			for twin := range 2 {
+				o := observed(run)
+				if c.leaks(run, twin) {
+					o = observed(run, list)
+				}
+				o.Twin = twin
+				base = append(base, o)
+			}
+		}
+		row := rowOf(t, judge(base, observed(20, list)), "k")
+		if row.Status != c.status || !strings.HasPrefix(row.StatusReason, c.reason) {
+			t.Errorf("%s: %s, %q; want %s, %q", name, row.Status, row.StatusReason, c.status, c.reason)
+		}
+	}
+}
+
 // A published comparison contains no serial number.
 func TestPublishedWithoutSerial(t *testing.T) {
 	x, y := observed(9), observed(9)

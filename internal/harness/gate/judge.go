@@ -117,8 +117,8 @@ func (j *judgement) observe(head *Observation) {
 	pinned := slices.DeleteFunc(slices.Clone(j.in.Pinned), func(o Observation) bool {
 		return len(o.Subject.Differences(head.Subject, j.in.Match)) > 0
 	})
-	if b := &j.out.Base; len(pinned) > b.PinnedRuns {
-		b.Pinned, b.PinnedRuns = j.in.PinnedName, len(pinned)
+	if b, runs := &j.out.Base, CountRuns(pinned); runs > b.PinnedRuns {
+		b.Pinned, b.PinnedRuns = j.in.PinnedName, runs
 	}
 	for i := range head.Processes {
 		p := newPair(j.in, head, &head.Processes[i], base)
@@ -148,11 +148,11 @@ func baseOf(all []Observation, head *Observation, match []string, window int) []
 	}
 	slices.SortStableFunc(good, newer)
 	slices.SortStableFunc(failed, newer)
-	good = good[:min(len(good), window)]
+	good = newestRuns(good, window)
 	if len(good) > 0 {
 		failed = slices.DeleteFunc(failed, func(o Observation) bool { return !o.Started.After(good[0].Started) })
 	}
-	out := append(good, failed[:min(len(failed), window)]...)
+	out := slices.Concat(good, newestRuns(failed, window))
 	slices.SortStableFunc(out, newer)
 	return out
 }
@@ -161,13 +161,9 @@ func baseOf(all []Observation, head *Observation, match []string, window int) []
 // only runs of other subjects, it records why the run is not compared.
 func (j *judgement) describeBase(head *Observation, base []Observation) {
 	b := &j.out.Base
-	if len(base) > b.Runs {
-		b.Runs, b.Observed = len(base), 0
-		for _, o := range base {
-			if o.Failed {
-				b.Observed++
-			}
-		}
+	if runs := CountRuns(base); runs > b.Runs {
+		good := slices.DeleteFunc(slices.Clone(base), func(o Observation) bool { return o.Failed })
+		b.Runs, b.Observed = runs, runs-CountRuns(good)
 		b.Commit, b.Branch, b.Time = base[0].Commit, base[0].Branch, base[0].Started
 	}
 	if len(base) > 0 || len(j.in.Base) == 0 {

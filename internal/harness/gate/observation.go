@@ -352,3 +352,38 @@ func (o *Observed) series(what string) Timeline {
 func newer(a, b Observation) int {
 	return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Commit, b.Commit))
 }
+
+// runID identifies a run. The observations of all its devices have the same
+// runID.
+type runID struct {
+	started int64
+	commit  string
+}
+
+func (o *Observation) runID() runID { return runID{o.Started.UnixNano(), o.Commit} }
+
+// CountRuns returns the number of distinct runs among observations. The devices
+// of one run count once, because they do not show how much runs differ.
+func CountRuns(list []Observation) int {
+	return countRuns(len(list), func(i int) *Observation { return &list[i] })
+}
+
+func countRuns(n int, of func(i int) *Observation) int {
+	met := map[runID]bool{}
+	for i := range n {
+		met[of(i).runID()] = true
+	}
+	return len(met)
+}
+
+// newestRuns returns the observations of the newest runs, up to most runs. The
+// newest observation comes first in list.
+func newestRuns(list []Observation, most int) []Observation {
+	met := map[runID]bool{}
+	for i := range list {
+		if met[list[i].runID()] = true; len(met) > most {
+			return list[:i]
+		}
+	}
+	return list
+}
