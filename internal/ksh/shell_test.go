@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/internal/stall"
 )
 
 // posixScripts lists scripts that produce the same output in every POSIX shell.
@@ -231,9 +232,9 @@ var bombs = []string{
 // Every command must end when its context is canceled, and must not exhaust the
 // host's memory.
 func TestBombs(t *testing.T) {
-	before := heapInUse()
+	before, stalls := heapInUse(), stall.Measure(t)
 	for _, bomb := range bombs {
-		checkBounded(t, bomb, 40*time.Millisecond)
+		checkBounded(t, stalls, bomb, 40*time.Millisecond)
 	}
 	if grown := heapInUse() - before; grown > 64<<20 {
 		t.Errorf("%d MB of the heap remain in use, want at most 64", grown>>20)
@@ -250,7 +251,7 @@ func heapInUse() int64 {
 // checkBounded runs a command on a separate machine for a limited time, and
 // checks that it ends in time with a valid exit status and leaves no process
 // running.
-func checkBounded(t *testing.T, command string, limit time.Duration) {
+func checkBounded(t *testing.T, stalls *stall.Meter, command string, limit time.Duration) {
 	t.Helper()
 	m := newMachine()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -259,10 +260,9 @@ func checkBounded(t *testing.T, command string, limit time.Duration) {
 	defer hold.Close()
 	began := time.Now()
 	exit := m.run(ctx, command, stdin, io.Discard, io.Discard)
-	// The tolerance is for a busy host. Without the limit, some of the commands
-	// would never end.
-	if took := time.Since(began); took > limit+time.Minute {
-		t.Errorf("%.200q took %v", command, took)
+	const slack = 5 * time.Second
+	if took := time.Since(began); took > limit+slack && took > limit+slack+stalls.Total() {
+		t.Errorf("%.200q took %v, want at most %v", command, took, limit+slack)
 	}
 	if exit < 0 || exit > 255 {
 		t.Errorf("%.200q: exit %d", command, exit)
@@ -296,13 +296,14 @@ func TestMemoryOfExpansions(t *testing.T) {
 // TestDeepText runs scripts that nest more deeply than the stack of any parser
 // allows.
 func TestDeepText(t *testing.T) {
+	stalls := stall.Measure(t)
 	for _, opener := range []string{
 		"(", "{ ", "$(", "`", "if ", "while ", "! ", "f() ", "$((", "$((-", "$((1?", "${a:-", "((1?", "[[ ( ",
 		"case a in a) ", "\"$(", "a|", "a&&",
 		"for a in a; do ", "time ", "a[", "x=$((x[", "{a,", "@(", "<<a ", "[ ! ",
 	} {
 		for _, n := range []int{100, maxOpeners, maxCommand / len(opener), 2 * maxCommand} {
-			checkBounded(t, strings.Repeat(opener, n), 50*time.Millisecond)
+			checkBounded(t, stalls, strings.Repeat(opener, n), 50*time.Millisecond)
 		}
 	}
 	closed := strings.Repeat("(", 200) + "echo deep" + strings.Repeat(")", 200)
@@ -317,8 +318,9 @@ func FuzzShell(f *testing.F) {
 	for _, s := range append(posixScripts, bombs...) {
 		f.Add(s)
 	}
+	stalls := stall.Measure(f)
 	f.Fuzz(func(t *testing.T, command string) {
-		checkBounded(t, command, 25*time.Millisecond)
+		checkBounded(t, stalls, command, 25*time.Millisecond)
 		_, first := parse(command)
 		if _, second := parse(command); (first == nil) != (second == nil) {
 			t.Errorf("%q: %v, then %v", command, first, second)
