@@ -128,7 +128,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 			t.Errorf("%+v", h)
 		}
 		if counted := right != "none" || api >= 36; counted && h.Files != known.Of(want.files) || !counted &&
-			(h.Files.Known || !tells(h, "open files: the shell is not allowed to list them")) {
+			(h.Files.Known || !hasReason(h, "open files: the shell is not allowed to list them")) {
 			t.Errorf("%s: %v files, %q", h.Name, h.Files, h.Reasons)
 		}
 		limit := int64(32768)
@@ -143,7 +143,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 			t.Errorf("%+v", h)
 		}
 		switch {
-		case h.Bits == 64 && (h.VirtualLimit.Known || !tells(h, "address space: a 64-bit process")):
+		case h.Bits == 64 && (h.VirtualLimit.Known || !hasReason(h, "address space: a 64-bit process")):
 			t.Errorf("%v, %q", h.VirtualLimit, h.Reasons)
 		case h.Bits == 32 && h.VirtualLimit != known.Of(3<<30) && h.VirtualLimit != known.Of(4<<30):
 			t.Errorf("%v, %q", h.VirtualLimit, h.Reasons)
@@ -153,7 +153,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 	}
 }
 
-func tells(h Headroom, reason string) bool {
+func hasReason(h Headroom, reason string) bool {
 	return slices.ContainsFunc(h.Reasons, func(r string) bool { return strings.HasPrefix(r, reason) })
 }
 
@@ -206,7 +206,7 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 		return 0, context.DeadlineExceeded
 	}
 	got, err := rooms.Read(t.Context(), targets)
-	if err != nil || got[0].largeHeap != dumpsys.Unknown || !tells(got[0], "large heap: ") ||
+	if err != nil || got[0].largeHeap != dumpsys.Unknown || !hasReason(got[0], "large heap: ") ||
 		!got[0].GrowthLimit.Known || got[0].Bits != 64 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -395,8 +395,8 @@ func TestThreadLimitIsTheLowest(t *testing.T) {
 	h.known = map[Process]traits{p: {}}
 	room := Headroom{Target: Target{Process: p}}
 	h.bound(&room, procfs.Limits{})
-	if room.ThreadLimit.Known || room.ThreadLimitBy != "" || !tells(room, "threads: no known limit") ||
-		!tells(room, "threads-max: denied") {
+	if room.ThreadLimit.Known || room.ThreadLimitBy != "" || !hasReason(room, "threads: no known limit") ||
+		!hasReason(room, "threads-max: denied") {
 		t.Errorf("%+v", room)
 	}
 }
@@ -471,7 +471,7 @@ func FuzzHeadroom(f *testing.F) {
 			}
 		}
 		if h.ThreadLimit.Known == (h.ThreadLimitBy == "") || h.Err == nil && !h.Files.Known &&
-			!tells(h, "open files: ") || len(h.Reasons) > 20 {
+			!hasReason(h, "open files: ") || len(h.Reasons) > 20 {
 			t.Fatalf("%+v", h)
 		}
 		for _, r := range h.Reasons {

@@ -153,7 +153,7 @@ func TestLocalHeadroom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Files != known.Of(int64(len(open))) && (right == "own" || h.Files.Known || !tells(h, "open files: ")) {
+		if h.Files != known.Of(int64(len(open))) && (right == "own" || h.Files.Known || !hasReason(h, "open files: ")) {
 			t.Errorf("%s: %v files, want %d", right, h.Files, len(open))
 		}
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", cmd.Process.Pid))

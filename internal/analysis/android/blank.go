@@ -148,7 +148,7 @@ func (i *Inspector) isFirst(thread heap.Object) bool {
 }
 
 // place maps each thread that a well-known field references to the name that
-// Android gives this thread.
+// Android assigns to the thread.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {
