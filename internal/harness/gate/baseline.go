@@ -100,13 +100,13 @@ func same(a, b Observation) bool {
 
 func (b *Baseline) trim(window int) {
 	slices.SortStableFunc(b.Runs, newer)
-	type kind struct {
+	type group struct {
 		Testbed
 		failed bool
 	}
-	met := map[kind]map[runID]bool{}
+	met := map[group]map[runID]bool{}
 	b.Runs = slices.DeleteFunc(b.Runs, func(o Observation) bool {
-		of, good := kind{o.Subject, o.Failed}, kind{o.Subject, false}
+		of, good := group{o.Subject, o.Failed}, group{o.Subject, false}
 		if met[of] == nil {
 			met[of] = map[runID]bool{}
 		}
