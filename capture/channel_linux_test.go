@@ -109,7 +109,7 @@ func targets(t testing.TB, dev capture.Device, pattern capture.Pattern) []captur
 
 // One round trip through the real adb server and a real shell samples 50 real
 // processes.
-func TestFastChannelSamples50ProcessesInOneTrip(t *testing.T) {
+func TestFastChannelSamples50ProcessesInOneRequest(t *testing.T) {
 	_, dev := connect(t, hostdevice.Options{})
 	name := fmt.Sprintf("com.leakgate.fifty%d", os.Getpid())
 	for i := range 50 {

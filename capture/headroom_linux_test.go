@@ -92,16 +92,16 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if trips := len(dev.Commands) - before; trips != 2 {
-		t.Errorf("the first reading took %d round trips, want 2", trips)
+	if requests := len(dev.Commands) - before; requests != 2 {
+		t.Errorf("the first reading took %d round trips, want 2", requests)
 	}
 	// Two processes of one package cause only one request about the package.
 	if n := strings.Count(strings.Join(dev.Commands[before:], "\n"), " package 'com.big' "); n != 1 {
 		t.Errorf("the package was requested %d times, want once", n)
 	}
 	again, err := rooms.Read(t.Context(), targets)
-	if trips := len(dev.Commands) - before; err != nil || trips != 3 {
-		t.Errorf("the two readings took %d round trips, want 3: %v", trips, err)
+	if requests := len(dev.Commands) - before; err != nil || requests != 3 {
+		t.Errorf("the two readings took %d round trips, want 3: %v", requests, err)
 	}
 	for i, h := range got {
 		if h.Err != nil || h.Process != targets[i].Process || h.Up <= 0 {
@@ -213,7 +213,7 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 	before := len(dev.Commands)
 	if got, err = rooms.Read(t.Context(), targets); err != nil || len(dev.Commands) != before+1 ||
 		got[0].largeHeap != dumpsys.Unknown {
-		t.Errorf("%+v, %v, %d trips", got, err, len(dev.Commands)-before)
+		t.Errorf("%+v, %v, %d requests", got, err, len(dev.Commands)-before)
 	}
 	phone.Kill("com.x")
 	if got, err = rooms.Read(t.Context(), targets); err != nil || !errors.Is(got[0].Err, ErrGone) {
@@ -273,8 +273,8 @@ func headroomInShortLines(t *testing.T, api, n int) {
 			}
 		}
 		asked := strings.Count(strings.Join(dev.Commands, "\n"), " package 'com.example.shop' ")
-		if trips := len(dev.Commands); (trips == 2) != (api >= 24 || n <= 10) || trips > 2+n/5 {
-			t.Errorf("%d trips", trips)
+		if requests := len(dev.Commands); (requests == 2) != (api >= 24 || n <= 10) || requests > 2+n/5 {
+			t.Errorf("%d requests", requests)
 		}
 		if took := time.Since(began); asked != 1 || took > traitsTimeout+time.Second {
 			t.Errorf("requested the package %d times in %v, want once", asked, took)

@@ -357,9 +357,9 @@ type trial struct {
 	candidate
 }
 
-// trialsPerTrip returns the maximum number of processes that one command reads.
-// Reading one smaps may take a second.
-func trialsPerTrip(file string) int {
+// trialsPerRequest returns the maximum number of processes that one command
+// reads. Reading one smaps may take a second.
+func trialsPerRequest(file string) int {
 	if file == "smaps" {
 		return 5
 	}
@@ -390,7 +390,7 @@ func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]ProbeResult, err
 	if len(open) == 0 {
 		return out, nil
 	}
-	for part := range slices.Chunk(open, trialsPerTrip(trials[open[0]].file())) {
+	for part := range slices.Chunk(open, trialsPerRequest(trials[open[0]].file())) {
 		batch := make([]trial, len(part))
 		for k, i := range part {
 			batch[k] = trials[i]

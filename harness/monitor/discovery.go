@@ -18,9 +18,9 @@ const (
 	// and are probed in the background. Otherwise a thousand processes, or an
 	// su that waits for a confirmation, would delay the first sample.
 	probeWait = time.Second
-	// probesPerTrip bounds the number of processes that one request probes, so
-	// that the first results arrive early.
-	probesPerTrip = 50
+	// probesPerRequest bounds the number of processes that one request probes,
+	// so that the first results arrive early.
+	probesPerRequest = 50
 	// childAfter is the device time after which a child process that still has
 	// its parent's name is expected to keep it. A heap dump by Perfetto forks
 	// the process for a minute.

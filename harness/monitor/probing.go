@@ -120,7 +120,7 @@ func (q *probing) send(ctx context.Context) {
 	if q.call.inFlight || len(q.queue) == 0 {
 		return
 	}
-	n := min(len(q.queue), probesPerTrip)
+	n := min(len(q.queue), probesPerRequest)
 	forget, levels := q.forget, q.levels
 	q.current, q.queue, q.forget = q.queue[:n:n], q.queue[n:], nil
 	asking := q.current

@@ -23,13 +23,13 @@ import (
 // debuggable app.
 func debuggable(api int) situation { return situation{api: api, debuggable: true} }
 
-// faultAt is a fault that affects a round trip. trip runs in place of the first
-// round trip that fails.
+// faultAt is a fault that affects a round trip. request runs in place of the
+// first round trip that fails.
 type faultAt struct {
 	name string
 	// forGood means that all later round trips fail too.
 	forGood bool
-	trip    func(ctx context.Context) error
+	request func(ctx context.Context) error
 }
 
 var faultsAt = []faultAt{
@@ -39,21 +39,21 @@ var faultsAt = []faultAt{
 	{"device that hangs", true, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 }
 
-// TestFaultAtEveryTrip repeats a diagnosis, each time with a fault in a
+// TestFaultAtEveryRequest repeats a diagnosis, each time with a fault in a
 // different round trip: the diagnosis must end in time, and a single failed
 // round trip must not lose more than one artifact.
-func TestFaultAtEveryTrip(t *testing.T) {
+func TestFaultAtEveryRequest(t *testing.T) {
 	for _, api := range []int{28, 34} {
-		trips := 0
+		requests := 0
 		synctest.Test(t, func(t *testing.T) {
 			d, facts, r := debuggable(api).begin(t)
 			if _, err := collect(t, t.Context(), d, facts, r, "unknown"); err != nil {
 				t.Fatal(err)
 			}
-			trips = len(d.trips)
+			requests = len(d.requests)
 		})
-		if trips < 20 {
-			t.Fatalf("%d trips", trips)
+		if requests < 20 {
+			t.Fatalf("%d requests", requests)
 		}
 		step := 5
 		if recorded.Long() {
@@ -61,7 +61,7 @@ func TestFaultAtEveryTrip(t *testing.T) {
 		}
 		for i, f := range faultsAt {
 			t.Run(fmt.Sprintf("API %d, %s", api, f.name), func(t *testing.T) {
-				for n := 1 + i%step; n <= trips; n += step {
+				for n := 1 + i%step; n <= requests; n += step {
 					synctest.Test(t, func(t *testing.T) { f.meet(t, api, n) })
 				}
 			})
@@ -77,7 +77,7 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	d.before = func(ctx context.Context, n int, what string) error {
 		if n == at || n > at && f.forGood {
 			first.Do(func() { broken = what }) // two round trips run concurrently
-			return f.trip(ctx)
+			return f.request(ctx)
 		}
 		return nil
 	}
@@ -86,12 +86,12 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	took := time.Since(began)
 	d.before = nil
 	if f.forGood != (err != nil) {
-		t.Errorf("trip %d: error %v after the fault in %q", at, err, broken)
+		t.Errorf("request %d: error %v after the fault in %q", at, err, broken)
 	}
 	// The sum of all limits of the recipe is 15 minutes. A device that hangs
 	// receives only one more command.
 	if took > 15*time.Minute || f.forGood && took > heapLimit+time.Minute {
-		t.Errorf("trip %d: took %v", at, took)
+		t.Errorf("request %d: took %v", at, took)
 	}
 	missing := 0
 	for _, o := range got.Steps {
@@ -104,17 +104,17 @@ func (f faultAt) meet(t *testing.T, api, at int) {
 	// returns the same information, no artifact is lost.
 	if again := strings.Contains(broken, "stat -c") || strings.Contains(broken, "cat /proc/uptime"); !f.forGood &&
 		(missing > 1 || again && missing > 0) {
-		t.Errorf("trip %d: %d artifacts are missing after the fault in %q", at, missing, broken)
+		t.Errorf("request %d: %d artifacts are missing after the fault in %q", at, missing, broken)
 	}
 	told := strings.Contains(strings.Join(outcome(t, got, "heap").Reasons, "; "), "may be left on the device")
 	if left := d.dumps(t); len(left) > 0 && !told {
-		t.Errorf("trip %d: %v was left and not reported after the fault in %q", at, left, broken)
+		t.Errorf("request %d: %v was left and not reported after the fault in %q", at, left, broken)
 	}
 	if n := len(paused); n != 0 && (n != 2 || !paused[0] || paused[1]) {
-		t.Errorf("trip %d: paused %v", at, paused)
+		t.Errorf("request %d: paused %v", at, paused)
 	}
 	if swept, err := Sweep(t.Context(), d); err != nil || len(swept) > 1 || len(d.dumps(t)) > 0 {
-		t.Errorf("trip %d: swept %v, %v", at, swept, err)
+		t.Errorf("request %d: swept %v, %v", at, swept, err)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestLevelIsTheFirstHint(t *testing.T) {
 		}
 		checkDiagnosis(t, r, got)
 		if n := len(dev.Commands); n != 3 {
-			t.Errorf("%d trips: %q", n, dev.Commands)
+			t.Errorf("%d requests: %q", n, dev.Commands)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestSuThatWaitsIsTriedOnce(t *testing.T) {
 		d.endless = "su 0 id"
 		began := time.Now()
 		got, err := collect(t, t.Context(), d, facts, r, "native")
-		waits := strings.Count(strings.Join(d.trips, "\n"), d.endless)
+		waits := strings.Count(strings.Join(d.requests, "\n"), d.endless)
 		if took := time.Since(began); err != nil || waits != 1 || took > rightsTimeout+5*time.Second {
 			t.Errorf("waits %d, took %v, %v", waits, took, err)
 		}

@@ -567,11 +567,11 @@ func sweep(t *testing.T, api int) {
 	touch("leakgate-0a1b2c3d-new-1.hprof")
 	check()
 	time.Sleep(20 * time.Minute)
-	trips := len(d.trips)
+	requests := len(d.requests)
 	check("leakgate-0a1b2c3d-old-1.hprof", "leakgate-old-1.hprof")
 	check()
-	if n := len(d.trips) - trips; n != 3 {
-		t.Errorf("%d trips", n)
+	if n := len(d.requests) - requests; n != 3 {
+		t.Errorf("%d requests", n)
 	}
 	var left strings.Builder
 	if _, err := d.Shell(t.Context(), "ls /data/local/tmp", &left, io.Discard); err != nil {

@@ -27,8 +27,8 @@ import (
 type localPhone struct {
 	*androidsim.Phone
 	mu sync.Mutex
-	// trips counts commands and pulls, in the order of their start.
-	trips []string
+	// requests lists commands and pulls in the order in which they started.
+	requests []string
 	// before, if not nil, is called before a round trip and may return its
 	// error.
 	before func(ctx context.Context, n int, what string) error
@@ -50,8 +50,8 @@ func (d *localPhone) Serial() string { return d.Identity().Serial }
 
 func (d *localPhone) begin(ctx context.Context, what string) error {
 	d.mu.Lock()
-	d.trips = append(d.trips, what)
-	n := len(d.trips)
+	d.requests = append(d.requests, what)
+	n := len(d.requests)
 	d.mu.Unlock()
 	if d.before == nil {
 		return nil
@@ -173,7 +173,7 @@ func (s situation) begin(t testing.TB) (*localPhone, capture.Facts, Request) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.trips = nil
+	d.requests = nil
 	return d, facts, Request{Process: p, Level: probe.Level, Dir: t.TempDir(), Run: "test1"}
 }
 
@@ -382,7 +382,7 @@ func (s situation) checkHeap(t *testing.T, d *localPhone, o StepOutcome, file st
 	if user := strings.Contains(o.Command, fmt.Sprintf(" --user %d ", s.user)); user != (s.user != 0) {
 		t.Errorf("%q", o.Command)
 	}
-	sent := slices.ContainsFunc(d.trips, func(c string) bool { return strings.HasPrefix(c, s.by()+"kill -10 ") })
+	sent := slices.ContainsFunc(d.requests, func(c string) bool { return strings.HasPrefix(c, s.by()+"kill -10 ") })
 	if sent != (s.api < 28) {
 		t.Errorf("signal sent: %v", sent)
 	}
