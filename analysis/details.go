@@ -67,8 +67,8 @@ func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object
 	return nil
 }
 
-// reading returns a search for leaks whose reader covers the references of the
-// given objects; the caller must close the search.
+// reading returns a search for leaks that has read the references of the given
+// objects; the caller must close it.
 func (d *dump) reading(ctx context.Context, objects []heap.Object) (*tracing, error) {
 	t, err := d.inspect(ctx, Options{})
 	if err != nil {

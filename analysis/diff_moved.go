@@ -8,9 +8,9 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/mapping"
 )
 
-// mostMoved is the maximum number of new leaks, and of leaks that are gone,
-// that are compared to find moved ones. The leaks that retain the most bytes
-// are compared first.
+// mostMoved limits the search for moved leaks: at most this many new leaks are
+// compared with at most this many leaks that are gone. The leaks that retain
+// the most bytes are compared first.
 const mostMoved = 1000
 
 // pairing is a leak of base and a leak of head that are the same leak, although

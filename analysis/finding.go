@@ -295,8 +295,8 @@ func (f *finding) weighSuspects(ctx context.Context, leaks []Leak) ([]Leak, erro
 	}
 	list := append([]Leak{}, f.suspects...)
 	for i := range list {
-		// If GC roots hold the objects, the computed cost is only that of the
-		// largest object.
+		// If GC roots hold the objects, costs[i] covers only the largest
+		// object.
 		if list[i].Accumulates.Root == "" {
 			list[i].weigh(costs[i])
 		}

@@ -318,8 +318,8 @@ type differenceCount struct {
 // TestSharkDifferences enables our differences from Shark 2.14, one after the
 // other, on every generated dump. With no difference enabled, the answers are
 // those of mode shark214, which TestSharkGenerated compares with Shark's; with
-// all enabled, they are those of reports. The test shows that each change has a
-// known cause, and that there are no other changes.
+// all enabled, they are those of reports. The test shows that every change is
+// due to one of these differences.
 func TestSharkDifferences(t *testing.T) {
 	counts := make([]differenceCount, len(sharkDifferences))
 	differ, all := 0, 0

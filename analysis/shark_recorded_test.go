@@ -210,8 +210,8 @@ func compareUnflattened(t *testing.T, data []byte, want *recordedAnswer) {
 	}
 }
 
-// compareDifferences compares the changes by our own rules with
-// recordedDifferences.
+// compareDifferences checks that exactly the differences in recordedDifferences
+// change Shark's answer.
 func compareDifferences(t *testing.T, c *sharkCase, a *sharkAnswer) {
 	t.Helper()
 	counts := make([]differenceCount, len(sharkDifferences))

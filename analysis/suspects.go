@@ -47,9 +47,9 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	return r
 }
 
-// example returns a trace for an accumulation by GC roots: the trace of the
-// object that retains the most bytes. It contains only that object, with the
-// kind of root that all the objects have, even if other paths lead to it.
+// example returns a trace for an accumulation that GC roots hold: the trace of
+// the object that retains the most bytes. It contains only that object, with
+// the kind of root that all the objects have, even if other paths lead to it.
 func (t *tracing) example(a *accumulation) *trace.Trace {
 	e := trace.Element{Object: a.Object, Class: a.Class, Type: "instance", Labels: t.inspector.Inspect(a.Object).Labels}
 	if strings.HasSuffix(a.Class, "[]") {

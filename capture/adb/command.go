@@ -89,7 +89,7 @@ func (c *command) wrap(err error) error {
 	return fmt.Errorf("run a command on device %s: %w", quoted(c.dev.info.Serial), err)
 }
 
-// leave ends a command whose output is no longer needed because of err.
+// leave stops a command whose output is no longer needed because of err.
 func (c *command) leave(err error, read func() (int, error)) error {
 	if c.ended {
 		return err

@@ -36,9 +36,9 @@ func (d *Device) transport(ctx context.Context) (*conn, error) {
 	return k, nil
 }
 
-// call is Client.call for this device. If the server does not list the device
-// and it is a network device, call first connects it, because a restarted
-// server has lost its network devices.
+// call is Client.call for this device. If this is a network device that the
+// server does not list, call first connects it, because a restarted server has
+// lost its network devices.
 func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	c, serial, began := d.client, d.info.Serial, time.Now()
 	k, err := c.call(ctx, request, serial)

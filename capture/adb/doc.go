@@ -27,9 +27,9 @@
 // the serial was chosen by the caller or from a list, and because an overnight
 // run must survive a restart. A device that was disconnected by hand is
 // therefore reconnected as long as it is used. Three kinds of devices are not
-// connected by the client: those that the server lists in whatever state, since
-// the server itself reconnects offline ones; those with mDNS names, which the
-// server discovers; and USB devices whose serial, which the vendor chooses
+// connected by the client: those that the server lists, whatever their state,
+// since the server itself reconnects offline ones; those with mDNS names, which
+// the server discovers; and USB devices whose serial, which the vendor chooses
 // freely, only looks like an address.
 //
 // # Commands end with their caller
