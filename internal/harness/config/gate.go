@@ -174,9 +174,9 @@ func githubKey(g *GitHub) key {
 			optional("key", &g.CommentKey, commentKeyKind, "the package of the app").
 				document("Distinguishes the comments of several gates on one pull request.", "shop"),
 			value("when", &g.CommentWhen, commentWhenKind).
-				document("When a comment is created: if a leak is new, grown, heavier, wider or moved (changed), if "+
-					"the gate fails (failed), if either is true, always or never. An existing comment is always "+
-					"updated, except with never.", "failed"),
+				document("When a comment is created: always, never, if a leak is new, grown, heavier, wider or moved "+
+					"(changed), if the gate fails (failed), or in both of these cases. An existing comment is "+
+					"always updated, except with never.", "failed"),
 		}},
 		value("check", &g.Check, switchKind).document("Whether a check run with annotations is created.", "true"),
 		value("sarif", &g.SARIF, switchKind).document("Whether a SARIF file is written.", "true"),
