@@ -2,9 +2,9 @@ package hproftest
 
 import "fmt"
 
-// leakShape creates an object whose status depends on its class, or that leak
-// traces treat in a special way. The object holds another object, which may be
-// null.
+// leakShape creates an object whose status depends on its class, or to which
+// special rules of leak traces apply. The object holds another object, which
+// may be null.
 type leakShape struct {
 	name string
 	// leaks is true if the object itself should no longer exist.

@@ -18,8 +18,8 @@ func (h *Heap) nativeClasses() {
 }
 
 // Native attributes native memory with the given size and address to an object.
-// If the memory is from malloc, the lowest bit of the size is set, as Android
-// has done since version 10.
+// If the memory is from malloc, the lowest bit of the size is set, as on
+// Android since version 10.
 func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	if malloced {
 		size |= 1

@@ -77,8 +77,8 @@ func (d *dump) placeAt(at, step hprof.ID, refs []Ref) hprof.ID {
 		o := &d.objects[r]
 		d.ids[r] = at
 		if o.shape == ofText {
-			// The characters follow the header; the ID of the empty array of an
-			// empty string equals that of the next object
+			// The characters follow the header. An empty string ends after its
+			// header, so its empty array has the same ID as the next object
 			// (runtime/hprof/hprof.cc, DumpHeapInstanceObject).
 			d.values[r] = at + stringHeader
 			if len(o.text) == 0 {

@@ -30,8 +30,8 @@ type Process struct {
 	ended  bool
 }
 
-// Start runs a program from a jar or a class path. The program is stopped at
-// the end of the test at the latest.
+// Start runs a program from a jar or a class path. The program is stopped when
+// the test ends, unless it was stopped earlier.
 func (j *JDK) Start(tb testing.TB, jar, main string, args ...string) *Process {
 	tb.Helper()
 	return j.StartWith(tb, nil, jar, main, args...)
@@ -62,8 +62,8 @@ func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main
 	p := &Process{jdk: j, dir: dir, cancel: cancel, lines: make(chan string)}
 	p.cmd = exec.CommandContext(ctx, j.java, all...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment(), &p.stderr
-	// Programs end when their input ends, which happens even if the tests are
-	// killed. A program that still does not end is killed.
+	// Programs exit when their input ends, which happens even if the tests are
+	// killed. A program that does not exit within WaitDelay is killed.
 	p.cmd.Cancel = func() error { return p.stdin.Close() }
 	p.cmd.WaitDelay = 30 * time.Second
 	stdout, err := p.launch()

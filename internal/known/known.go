@@ -1,6 +1,6 @@
-// Package known contains types for numbers that may be unknown, which is
-// different from zero. For example, a phone may not print a value, or an event
-// may not have happened.
+// Package known contains types for numbers that may be unknown: for example, a
+// phone may not print a value, or an event may not have happened. An unknown
+// number is not the same as zero.
 package known
 
 import (

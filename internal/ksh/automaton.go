@@ -19,9 +19,9 @@ type automaton struct {
 	ends []bool
 }
 
-// The first states of every automaton mean: the pattern can no longer be found;
-// the pattern has been found; the line begins. In the first two states, the
-// rest of the line makes no difference.
+// The first states of every automaton: the pattern can no longer be found, the
+// pattern has been found, and the beginning of the line. In the first two
+// states, the rest of the line makes no difference.
 const (
 	stateLost = iota
 	stateFound

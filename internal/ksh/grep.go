@@ -10,8 +10,8 @@ import (
 type grepping struct {
 	*Call
 	pattern *linePattern
-	// The options -v, -c, -l, -q, -o and -s, and whether lines are prefixed
-	// with their file name.
+	// The options -v, -c, -l, -q, -o and -s; named means that lines are
+	// prefixed with their file name.
 	invert, count, list, quiet, only, silent, named bool
 	found                                           bool
 }

@@ -312,7 +312,7 @@ func TestDeepText(t *testing.T) {
 	}
 }
 
-// FuzzShell checks that every command line ends together with its processes,
+// FuzzShell checks that every command line ends and leaves no process running,
 // and that parsing does not depend on the previous command line.
 func FuzzShell(f *testing.F) {
 	for _, s := range append(posixScripts, bombs...) {

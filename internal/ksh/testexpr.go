@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// test implements the commands test and [, but not -a, -o and parentheses:
+// test implements the commands test and [, but not -a, -o or parentheses:
 // scripts use && and || instead.
 func test(s *shell, args []string) int {
 	words := args[1:]

@@ -1,6 +1,6 @@
-// Package recorded finds recorded data of real devices for tests, and defines
+// Package recorded finds data recorded on real devices for tests, and defines
 // what happens if something that a test needs is missing on this machine: the
-// test is skipped with the reason, or it fails if everything is required.
+// test is skipped and prints the reason, or it fails if everything is required.
 //
 // The data is outside the module, in the directory that the environment
 // variable LEAKGATE_TESTDATA names, or otherwise in ../shared/testdata relative

@@ -141,8 +141,8 @@ func v1() *fakeReleases {
 	}
 }
 
-// calls returns the command lines of the program; in them, the runner's
-// directory is replaced with TEMP.
+// calls returns the command lines of the program, in which TEMP replaces the
+// runner's directory.
 func (r *runner) calls() []string {
 	var out []string
 	for line := range strings.Lines(r.log.String()) {

@@ -78,8 +78,8 @@ func Leaks(start, hours float64) []Scenario {
 	return out
 }
 
-// Shapes returns scenarios in which memory does not simply grow in a straight
-// line, with a leak and without one: lumps, loads, collections, warm-ups,
+// Shapes returns scenarios with and without a leak in which memory does not
+// simply grow in a straight line: lumps, loads, collections, warm-ups,
 // restarts, gaps, memory that the kernel reclaims.
 func Shapes(hours float64) []Scenario {
 	var out []Scenario

@@ -11,8 +11,8 @@
 // recorded.Missing ends the test.
 //
 // One JVM processes all requests of a call, because starting it takes longer
-// than analyzing a small dump. If Shark and leakgate differ, either may be
-// wrong; the package does not decide.
+// than analyzing a small dump. If the results of Shark and leakgate differ,
+// either may be wrong; the package does not decide which.
 package sharktest
 
 import (

@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "write docs/api.txt")
 const (
 	module = "github.com/leakgate/leakgate"
 	// mostNames is the maximum number of names that a user of the public
-	// packages has to learn. These packages are of four groups: the checks of a
-	// suite, a run in progress, its record, and the individual engines.
+	// packages has to learn. These packages fall into four groups: the checks
+	// of a suite, a run in progress, its record, and the individual engines.
 	mostNames = 580
 )
 

@@ -118,8 +118,8 @@ const noticeable = 1.25
 
 // figureOf returns head, and also base if both are displayed differently and
 // differ noticeably. If about is set, because the status of the row refers to
-// them, any displayed difference is enough. If head is unknown, it returns an
-// empty figure.
+// these values, any displayed difference is enough. If head is unknown, it
+// returns an empty figure.
 func figureOf(s Sides, about bool, format func(float64) string) figure {
 	if s.Head == nil {
 		return figure{}
@@ -135,7 +135,7 @@ func figureOf(s Sides, about bool, format func(float64) string) figure {
 	return f
 }
 
-// left returns the number of objects that each loop or 1,000 events leak, or
+// left returns the number of objects leaked per loop or per 1,000 events, or
 // the growth in MB per hour.
 func (r *Row) left() figure {
 	s := r.PerLoop

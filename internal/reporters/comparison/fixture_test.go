@@ -133,7 +133,7 @@ func listScreen(n int, status Status) Row {
 	return r
 }
 
-// describe returns the text of a reason, worded as the gate does.
+// describe returns the text of a reason in the same words as the gate.
 func describe(r Row) string {
 	return fmt.Sprintf("%s: %s leak: %s, held by %s; %s; %s", r.Process, r.Status, r.Class, r.HeldBy, r.Evidence,
 		r.StatusReason)

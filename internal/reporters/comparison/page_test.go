@@ -30,8 +30,8 @@ func parse(page string) parsed {
 	return parsed{source, md.Parser().Parse(gmtext.NewReader(source))}
 }
 
-// mentions matches what GitHub or GitLab would turn into something else on a
-// page, outside of code.
+// mentions matches text that GitHub or GitLab would not show unchanged on a
+// page unless it is code.
 var mentions = regexp.MustCompile(
 	`@|#\d|(^|\W)GH-\d|\b[A-Z]+-\d|GHSA-|://|www\.|:\w+:|\$|\[\^|~|!\d|\b[0-9a-fA-F]{7,}\b|<!--|\]\(|^/\w`)
 
