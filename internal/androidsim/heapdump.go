@@ -383,9 +383,9 @@ func (p *Phone) fileTime() time.Duration {
 	return up
 }
 
-// endDumps truncates dumps to the part that has been written: those whose
-// process has died or, if all is set, all incomplete ones. The caller must hold
-// the lock.
+// endDumps truncates the dumps whose process has died, or all incomplete dumps
+// if all is set, to the part that has been written. The caller must hold the
+// lock.
 func (p *Phone) endDumps(up time.Duration, all bool) {
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 type logLine struct {
 	androidtext.LogEntry
 	uid int
-	// by is the process that logs the entry; the entry exists only if that
-	// process, in the life with the number instance, is still running at the
-	// time of the entry.
+	// by is the process that logs the entry, and instance is the number of its
+	// life. The entry exists only if that life lasts until the time of the
+	// entry.
 	by       *process
 	instance int
 }

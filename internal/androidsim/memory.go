@@ -59,9 +59,9 @@ type part struct {
 	dirty bool
 }
 
-// The distribution of dimensions that have several rows over these rows; the
-// first row gets the remainder. The shares follow a recorded breakdown of an
-// app on Android 14 to 16.
+// How a dimension with several rows is distributed over them; the first row
+// gets the remainder. The shares follow a recorded breakdown of an app on
+// Android 14 to 16.
 var (
 	codeParts = []part{
 		{androidtext.SoMmap, 0, false}, {androidtext.SoMmap, .06, true}, {androidtext.JarMmap, .08, false},

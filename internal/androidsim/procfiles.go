@@ -123,8 +123,8 @@ func (v view) cmdline() string {
 }
 
 // oomScoreAdj returns 0 in the foreground, 200 for other processes of an app,
-// 700 if an app's screens were left, 900 if it is frozen or has no open screen,
-// and less than 0 for the system (com.android.server.am.ProcessList).
+// 700 if its screens are hidden, 900 if it is frozen or has no open screen, and
+// less than 0 for the system (com.android.server.am.ProcessList).
 func (v view) oomScoreAdj() int {
 	switch {
 	case v.shell:

@@ -56,7 +56,7 @@ func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {
 const (
 	// forEver is longer than any test.
 	forEver = 365 * 24 * time.Hour
-	// rollups matches the files from which samples are read if possible.
+	// rollups matches the files that leakgate prefers to read samples from.
 	rollups = "/proc/*/smaps_rollup"
 )
 

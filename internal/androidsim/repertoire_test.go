@@ -307,7 +307,7 @@ func push(b *bench) error {
 	return errors.New(string(text))
 }
 
-// once lists the faults that happen only once: the check uses them up.
+// once lists the faults that happen only once, so they are checked once.
 var once = []string{
 	"line with garbage", "line interrupted", "line interrupted when a stream opens", "process dies while it is sampled",
 	"process ends while it is sampled",

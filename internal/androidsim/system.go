@@ -16,7 +16,7 @@ import (
 // Shell runs one command line like the shell of the phone. An empty command
 // line runs the lines of stdin, with a prompt. Shell returns when everything
 // that the command started has ended, including background jobs, because adbd
-// waits for their output. It returns adbd.NoExit if adbd ended before the
+// waits for their output. It returns adbd.NoExit if adbd exited before the
 // command did, or if a fault suppresses the exit status.
 //
 // A goroutine reads stdin: it starts when a command first reads, and it ends

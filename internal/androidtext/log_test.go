@@ -185,7 +185,7 @@ func TestShortUser(t *testing.T) {
 	}
 }
 
-// FuzzParseLogcat checks that a valid query selects an entry exactly if its
+// FuzzParseLogcat checks that a valid query selects an entry if and only if its
 // filters for time, process and text match the entry and the rest of the query
 // selects it, and that the printed entry contains its text.
 func FuzzParseLogcat(f *testing.F) {

@@ -2,9 +2,9 @@ package main
 
 import "fmt"
 
-// surprise is the probability up to which loose mode no longer attributes a
-// count to chance, assuming a true figure equal to the bar. The bar is then
-// missed.
+// surprise is the significance level of loose mode: a bar is missed only if a
+// count at least this bad has at most this probability when the true figure
+// equals the bar.
 const surprise = 1e-4
 
 // bars compares measured figures with their bars and collects the bars that
@@ -49,8 +49,8 @@ func (b *bars) least(what string, hits, of int, percent float64) {
 	b.miss("%s in %s %% (%d of %d), at least %g %%", what, percentText(hits, of), hits, of, percent)
 }
 
-// soon requires a time in minutes to be at most the bar; in loose mode, the bar
-// is raised by half and by 15 minutes.
+// soon requires a time in minutes to be at most the bar; loose mode multiplies
+// the bar by 1.5 and then adds 15 minutes.
 func (b *bars) soon(what string, minutes, bar float64) {
 	if b.loose {
 		bar = 1.5*bar + 15

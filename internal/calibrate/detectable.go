@@ -12,9 +12,9 @@ import (
 // detectable one.
 var factors = []float64{1 / 1.5, 1, 1.5}
 
-// promise holds the slowest leak that a run without a leak would have found
-// according to its verdict, in MB/h, and whether leaks at the rates given by
-// factors are found in runs of the same length and noise.
+// promise holds the slowest leak, in MB/h, that would have been detected in a
+// run without a leak according to its verdict, and whether leaks at the rates
+// given by factors are found in runs of the same length and noise.
 type promise struct {
 	rate   float64
 	passed bool

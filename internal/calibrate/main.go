@@ -52,7 +52,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.detections, "detections", 300, "simulated processes per row with a leak")
 	flags.IntVar(&o.nights, "nights", 100, "simulated runs per row of the table of nights")
 	flags.Uint64Var(&o.seed, "seed", 20261122, "first random seed; the constants were chosen with other seeds")
-	only := flags.String("only", "", "`regex` of the names of the rows to measure")
+	only := flags.String("only", "", "`regex` matching the names of the rows to measure")
 	tables := flags.String("tables", "", "`names` of the tables to measure, separated by commas: "+
 		strings.Join(tableNames(), ","))
 	flags.BoolVar(&o.check, "check", false, "compare with the bars; exit with 1 if one is missed")

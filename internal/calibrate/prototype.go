@@ -71,7 +71,7 @@ const (
 	foundBar      = 95  // leaks found
 	coverLow      = 90  // intervals that contain the true rate
 	coverHigh     = 99
-	reachedBar    = 90  // slowest leaks found in a run within a factor of 1.5 of its verdict
+	reachedBar    = 90  // slowest found leaks that are within a factor of 1.5 of the stated one
 	reachBar      = 70  // leaks of 1.5 times the slowest detectable one in another run
 	kindBar       = 98  // leaks with the right kind
 	gpuBar        = 0.1 // GPU alarms without a leak

@@ -14,9 +14,9 @@ import (
 // the run. They differ from the times that the detector tries.
 var reachOnsets = []float64{0.02, 0.07, 0.13}
 
-// reached holds rates in MB/h: said is the slowest leak that a run without a
-// leak would have found according to its verdict, and true lists the slowest
-// leaks that are found when they are added to the same run.
+// reached holds rates in MB/h: said is the slowest leak that would have been
+// detected in a run without a leak according to its verdict, and true lists the
+// slowest leaks that are found when they are added to the same run.
 type reached struct {
 	said float64
 	true []float64

@@ -95,8 +95,8 @@ type pair struct {
 	twice           bool
 }
 
-// judge plays a path to the given trial and, if twice is set, also to policy
-// "article".
+// judge returns the results of the given trial on a path and, if twice is set,
+// also those of policy "article".
 func judge(p *scenario.Path, how trial, twice bool, r *rand.Rand) pair {
 	out := pair{twice: twice}
 	_, out.robust = how.play(p, r)

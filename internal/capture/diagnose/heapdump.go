@@ -217,7 +217,7 @@ func (h *heapDump) run(ctx context.Context) error {
 		a, err := shell.Ask(ctx, h.dev, h.method.Limit+slack, h.result.command+" </dev/null 2>&1"+closing(m))
 		done <- ended{a, err}
 	}()
-	// The command is always ended before this function returns.
+	// run returns only after the command has ended.
 	finished := false
 	defer func() {
 		cancel()

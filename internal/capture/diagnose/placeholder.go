@@ -30,9 +30,9 @@ func fill(command string, p capture.Process, facts capture.Facts) string {
 }
 
 // checkLine rejects a line in which a substituted value could be more than one
-// word, because a value that has its own quotes is no longer quoted inside
-// other quotes. It implements the part of the shell's quoting rules that it can
-// decide with certainty, and rejects the rest.
+// word: each value is inserted with quotes of its own, which have a different
+// meaning inside other quotes. checkLine implements the part of the shell's
+// quoting rules that it can decide with certainty, and rejects the rest.
 func checkLine(line string) error {
 	if strings.TrimSpace(line) == "" {
 		return errors.New("the command is empty")

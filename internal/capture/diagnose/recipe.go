@@ -40,10 +40,10 @@ type Step struct {
 	Methods []Method
 }
 
-// As is the user that a method runs as.
+// As identifies the user that runs a method.
 type As uint8
 
-// The users that a method can run as.
+// The users that can run a method.
 const (
 	// AsShell is the unmodified shell: uid 2000, or root after `adb root`.
 	AsShell As = iota

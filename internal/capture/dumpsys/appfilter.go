@@ -168,7 +168,7 @@ func (f *logFilter) within(stamp string, l Lifetime) bool {
 // aboutPID matches messages of the system that identify a process by its pid,
 // with no name or with a name that the kernel has truncated: lmkd.cpp
 // (killinfo), com_android_internal_os_Zygote.cpp (SigChldHandler),
-// android_util_Process.cpp (signalQuiet's neighbor) and crash_dump.cpp.
+// android_util_Process.cpp (android_os_Process_sendSignal) and crash_dump.cpp.
 var aboutPID = map[string]*regexp.Regexp{
 	"killinfo":     regexp.MustCompile(`^\[?([0-9]+),`),
 	"Zygote":       regexp.MustCompile(`^Process ([0-9]+) exited `),

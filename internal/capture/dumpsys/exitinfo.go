@@ -82,8 +82,8 @@ const (
 )
 
 // exitReasons maps numbers to the REASON_* constants of frameworks/base
-// core/java/android/app/ApplicationExitInfo.java. An ANR counts neither as a
-// crash nor as a kill because of resources.
+// core/java/android/app/ApplicationExitInfo.java. An ANR counts as neither a
+// crash nor a kill.
 var exitReasons = []struct {
 	name    string
 	meaning exitMeaning

@@ -66,7 +66,7 @@ type smapsScan struct {
 	got     values
 	gotBad  [numFields]bool
 	open    bool // cur has a header
-	ended   bool // the line that ended the first mapping was read for cur
+	ended   bool // cur contains the last key of the first mapping
 	started int  // line of cur's header
 
 	sum      [numFields]int64

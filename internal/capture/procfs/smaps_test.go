@@ -280,7 +280,7 @@ func cuts(text []byte, step, n int) (at []int) {
 
 // thinned returns the positions at which an input is truncated: every step-th
 // newline and a number of random offsets. A large input is truncated at each of
-// its 88,000 newlines only with LEAKGATE_E2E=long, because this takes some
+// its 88,000 newlines only with LEAKGATE_E2E=long, because this takes several
 // minutes.
 func thinned(text []byte) (step, random int) {
 	if len(text) < 1<<20 || os.Getenv("LEAKGATE_E2E") == "long" {

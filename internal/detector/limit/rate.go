@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// Rate is a growth in units of the resource per hour, with its 99 % interval.
-// The zero Rate is unknown.
+// Rate is a growth rate in units of the resource per hour, with its 99 %
+// interval. The zero Rate is unknown.
 type Rate struct {
 	PerHour, Low, High float64
 	Known              bool
@@ -79,8 +79,8 @@ func lasting(x, y []float64) bool {
 		quarter[2] >= leastLast*(quarter[0]+quarter[1])/2
 }
 
-// steps returns the slopes between the middles of the given number of parts of
-// a series.
+// steps divides a series into the given number of parts and returns the slope
+// from the median of each part to that of the next.
 func steps(x, y []float64, parts int) []float64 {
 	out := make([]float64, 0, parts)
 	var at, level float64

@@ -140,7 +140,8 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 		resource Resource
 		// perHour is the growth as a share of the limit. least and median are
 		// lower bounds on the time from the first warning until the limit is
-		// reached: that of every run, and the median of all runs.
+		// reached: least applies to every run, and median to the median of all
+		// runs.
 		perHour       float64
 		javaPause     float64 // longest time between two readings, in seconds
 		least, median time.Duration

@@ -60,7 +60,7 @@ func ones(n int) []float64 { return columnOf(n, func(int) float64 { return 1 }) 
 
 func steps(n int) []float64 { return columnOf(n, func(i int) float64 { return float64(i) }) }
 
-// whitened multiplies a column by the inverse of the Cgapsky factor of the
+// whitened multiplies a column by the inverse of the Cholesky factor of the
 // covariance of AR(1) noise, alpha^|i-j|/(1-alpha^2), written out in full.
 func whitened(column []float64, alpha float64) []float64 {
 	n := len(column)

@@ -153,7 +153,7 @@ func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 		return skipped("%s: %s objects in %s; %d heap dumps are needed", r.there, text.Series(counts),
 			text.Head(name, maxReason/3), fewest)
 	}
-	return skipped("%s: %s objects in %s, whose number does not grow in each heap dump", r.there, text.Series(counts),
+	return skipped("%s: %s objects in %s; the number does not grow in each heap dump", r.there, text.Series(counts),
 		text.Head(name, maxReason/3))
 }
 

@@ -44,7 +44,7 @@ func environment() []string {
 }
 
 // git runs git and returns its output without leading and trailing space.
-// Canceling the context does not end git: an aborted checkout would leave a
+// Canceling the context does not stop git: an aborted checkout would leave a
 // lock and an incomplete work tree.
 func (r *repository) git(ctx context.Context, args ...string) (string, error) {
 	if err := ctx.Err(); err != nil {
