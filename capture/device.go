@@ -16,10 +16,10 @@ type Device interface {
 	// Serial returns the serial number, as adb reports it.
 	Serial() string
 	// Shell runs one command line in the device's shell and waits until it
-	// exits. stdout and stderr receive its output; an error from a writer ends
-	// the command. The error is nil only if the exit status arrived: a
-	// connection that ends earlier is an error, whatever was printed before.
-	// When ctx is done, the command is killed on the device too.
+	// exits. stdout and stderr receive its output; if a writer returns an
+	// error, the command is killed. The error is nil only if the exit status
+	// arrived: a connection that ends earlier is an error, whatever was printed
+	// before. When ctx is done, the command is killed on the device too.
 	Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error)
 	// Pull copies a file from the device to w and returns its size in bytes.
 	Pull(ctx context.Context, remote string, w io.Writer) (int64, error)

@@ -14,7 +14,7 @@ import (
 
 // simulatedPhone returns a phone that runs com.shop, a debuggable app with two
 // processes. The phone's shell is not root, and its clock runs 100 times as
-// fast. For a real phone, use an adb.Device instead.
+// fast as real time. For a real phone, use an adb.Device instead.
 func simulatedPhone() capture.Device {
 	phone := androidsim.New(androidsim.Options{API: 34, Scale: 100, Apps: []androidsim.App{{
 		Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{

@@ -49,9 +49,9 @@ type Headroom struct {
 	// Android recommends for a device with this much RAM.
 	Anonymous, AnonymousLimit known.Int
 	AnonymousAssumed          bool
-	// GrowthLimit is the device's maximum size of the Java heap of most apps,
-	// in bytes; HeapSize is the maximum for apps with android:largeHeap. See
-	// HeapLimit.
+	// GrowthLimit is the maximum size of the Java heap for most apps on the
+	// device, in bytes; HeapSize is the maximum for apps with
+	// android:largeHeap. See HeapLimit.
 	GrowthLimit, HeapSize known.Int
 	largeHeap             dumpsys.Answer
 	// Garbage is the maximum number of bytes of a Java heap that a collection

@@ -136,7 +136,7 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 	}
 }
 
-// If su waits for a confirmation by the user, it is abandoned and not tried for
+// If su waits for the user's confirmation, it is abandoned and not tried for
 // any other process, and the next best source is used.
 func TestSilentSUIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -41,8 +41,8 @@ func (c *Client) linkTo(serial string) *netLink {
 }
 
 // reconnect requests that the server connect to a network device that it does
-// not list, unless that was tried just now, and returns the server's response.
-// The error concerns the call, not the device.
+// not list, unless the last attempt was less than reconnectEvery ago, and
+// returns the server's response. The error concerns the call, not the device.
 func (c *Client) reconnect(ctx context.Context, serial string) (answer string, err error) {
 	if c.opt.NoConnect {
 		return "", nil

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// errReturned ends the tracking of a device that has returned.
+// errReturned is returned by the function passed to track, to stop tracking
+// once the device has returned.
 var errReturned = errors.New("device is back")
 
 // retryServer is the pause before the next call to a server that has

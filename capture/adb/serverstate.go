@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A server disappears for two reasons. It may have ended (`adb kill-server`, a
+// A server disappears for two reasons. It may have exited (`adb kill-server`, a
 // crash, out of memory); an overnight run then needs a new one. Alternatively,
 // another server is about to replace it: an adb program of another version
 // kills the server that it finds and starts its own (AOSP
@@ -19,7 +19,7 @@ const (
 	// before a server is started there. It does not apply to the first start by
 	// this process.
 	grace = 3 * time.Second
-	// startEvery is the minimum time between two starts. A server that ends
+	// startEvery is the minimum time between two starts. A server that exits
 	// sooner was stopped on purpose or is broken.
 	startEvery = 10 * time.Second
 	// pollEvery is the interval at which an unused address is dialed.

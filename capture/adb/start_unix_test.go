@@ -235,8 +235,8 @@ func TestStartNeverNeeded(t *testing.T) {
 	})
 }
 
-// TestStartReal starts the real server with the real program and ends the
-// server.
+// TestStartReal starts the real server with the real program and stops it
+// again.
 func TestStartReal(t *testing.T) {
 	program := adbtest.Program(t)
 	for _, kv := range adbtest.Environment(t) {

@@ -232,8 +232,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// taker returns a client whose server responds to a SEND: it accepts file data
-// until DONE and then sends answer or, if early is set, sends it immediately.
+// taker returns a client whose server accepts one SEND: it sends answer after
+// DONE or, if early is set, before any file data.
 func taker(t *testing.T, answer string, early bool, got chan<- string) *Client {
 	return scripted(t, func(p *peer) {
 		for range 2 {

@@ -35,7 +35,7 @@ func (t trace) prefix() string { return "echo " + string(t) + " $$ >&2; " }
 // enclosed returns the command for services without an exit status. The
 // subshell confines exec and exit in the command, and eval confines syntax
 // errors, so the last line is always printed. Standard input is empty, because
-// the service never ends it.
+// the service never closes it.
 func (t trace) enclosed(command string) string {
 	return "echo " + string(t) + " $$; exec </dev/null; (eval " + text.ShellQuote(command) + "); echo " + string(t) +
 		":$?"

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// watch runs p, and ends the run early as soon as the run breaks a rule.
+// watch runs p, and stops the run as soon as it breaks a rule.
 func (f *runFlags) watch(p *plan, screen monitor.Observer) (record.Run, error) {
 	if f.failing == nil {
 		return monitor.Run(p.ctx, p.options)
@@ -53,7 +53,7 @@ func (w *abortWatch) Happened(e record.Event) {
 	}
 }
 
-// judge checks after each event whether the run fails, and ends it if so.
+// judge checks after each event whether the run fails, and stops it if so.
 func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing func() string) {
 	for {
 		select {
@@ -72,9 +72,9 @@ func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing f
 	}
 }
 
-// failing returns a function that returns why a run in progress has already
-// failed, or "" if it has not failed. The returned function judges the current
-// record as if the run had ended.
+// failing returns a function that checks a run in progress and returns the
+// reason why it has already failed, or "" if it has not. The returned function
+// judges the current record as if the run had ended.
 func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Context, dir string) string {
 	return func(ctx context.Context, dir string) string {
 		run, _, err := ledger.Rebuild(dir)

@@ -48,7 +48,7 @@ analyzed up to where it ends, with a warning. A damaged one is an error, unless
 	flags.Var(list{&f.leaking, "CLASS", false}, "leaking-class",
 		"treat the instances of exactly this class as leaks, and nothing else (repeatable)")
 	flags.Var(choice(&f.failOn, "leak", "leak"), "fail-on",
-		"exit with 1 if the app leaks; known leaks of Android are ignored")
+		"exit with 1 if the app leaks; known leaks in Android are ignored")
 	flags.BoolVar(&f.incomplete, "allow-incomplete", false,
 		"with --fail-on leak: exit with 0 if no leak was found, even if the dump cannot rule out leaks")
 	flags.BoolVar(&f.all, "all", false, "print the traces of all leaks, not only the first")

@@ -172,7 +172,7 @@ func (t *trackingWriter) close() bool {
 	return t.state.CompareAndSwap(outputUntouched, outputClosed) || t.state.Load() == outputClosed
 }
 
-// exitCode ends a command that has already printed its errors.
+// exitCode is the error of a command that has already printed its errors.
 type exitCode int
 
 func (e exitCode) Error() string { return "exit code " + strconv.Itoa(int(e)) }
@@ -260,7 +260,7 @@ their processes, decides whether one leaks, and collects the evidence.`,
 	}
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	flags := root.PersistentFlags()
-	flags.BoolP("help", "h", false, "show the help of a command")
+	flags.BoolP("help", "h", false, "show help for a command")
 	flags.BoolVar(&c.noColor, "no-color", false, "do not color the output (also set by the variable NO_COLOR)")
 	flags.BoolVarP(&c.quiet, "quiet", "q", false, "print only verdicts and errors, no progress or advice")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "also print devices, phases and timings")
@@ -292,8 +292,8 @@ their processes, decides whether one leaks, and collects the evidence.`,
 func helpCommand(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", GroupID: groupHost, DisableFlagsInUseLine: true,
-		Short:       "show the help of a command",
-		Long:        "Show the help of leakgate or of one of its commands, like --help.",
+		Short:       "show help for a command",
+		Long:        "Show help for leakgate or one of its commands, like --help.",
 		Example:     "  leakgate help watch\n  leakgate help config print",
 		Annotations: manual{exits: "0 the help was printed\n2 there is no such command"}.annotations(),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

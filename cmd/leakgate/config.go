@@ -42,7 +42,7 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags.Var(durationRange(&f.span, &f.longest), "for",
 		"duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
-	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")
+	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "form in which to keep heap dumps; overrides diagnose.keep")
 	flags.Var(choice(&f.logcat, "WHAT", keptLogs...), "logcat", logcatUsage+"; overrides diagnose.logcat")
 	flags.BoolVar(&f.texts, "show-texts", false, textsUsage)
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
@@ -351,7 +351,7 @@ func (f *checkedFile) listed(problems config.Errors) []checkedProblem {
 	return out
 }
 
-// readingsOf returns the configurations that a file can result in: with the
+// readingsOf returns the configurations that can result from a file: with the
 // chosen profile, without a profile, and with each of its profiles. Profiles
 // that cannot be read are omitted: at this point, they can only refer to
 // variables that are not set.

@@ -116,7 +116,7 @@ func (s *serving) run(c console, seed uint64, asJSON bool) int {
 	return code
 }
 
-// wait returns when the user or a client has ended the server, or the server
+// wait returns when the user or a client has stopped the server, or the server
 // has failed.
 func (s *serving) wait(ctx context.Context, c console, ended <-chan error) error {
 	select {

@@ -84,8 +84,9 @@ func TestDemoServe(t *testing.T) {
 	}
 }
 
-// SIGTERM ends the program in the same way as Ctrl-C, even while a client waits
-// for a response. A client that stops the server ends the program as well.
+// SIGTERM stops the program in the same way as Ctrl-C, even while a client
+// waits for a response. When a client stops the server, the program exits as
+// well.
 func TestDemoServeEnds(t *testing.T) {
 	cmd, at, _ := serveDemo(t)
 	waiting := askServer(t, at.Address, "host:transport:demo-phone", "shell:sleep 100000")
@@ -119,8 +120,8 @@ func askServer(t *testing.T, address string, requests ...string) net.Conn {
 	return c
 }
 
-// stopBy ends a program with a signal and checks that it exits without an error
-// within 5 s.
+// stopBy stops a program with a signal and checks that it exits without an
+// error within 5 s.
 func stopBy(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {
 	t.Helper()
 	began := time.Now()

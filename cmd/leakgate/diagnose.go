@@ -100,7 +100,7 @@ const mappingUsage = "mapping.txt of ProGuard or R8, to show source names"
 
 func (f *responseFlags) declare(fs *pflag.FlagSet) {
 	f.keep = response.Stripped
-	fs.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump")
+	fs.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "form in which to keep heap dumps")
 	f.logcat = response.LogcatApp
 	fs.Var(choice(&f.logcat, "WHAT", keptLogs...), "logcat", logcatUsage)
 	fs.BoolVar(&f.texts, "show-texts", false, textsUsage)

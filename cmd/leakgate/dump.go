@@ -131,8 +131,8 @@ func untilDone(ctx context.Context, c console, done <-chan error) error {
 	}
 }
 
-// errCutShort ends a command that was interrupted after it had started to
-// print.
+// errCutShort is the error of a command that was interrupted after it had
+// started to print.
 var errCutShort = errors.New("interrupted while printing")
 
 func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, do work) error {

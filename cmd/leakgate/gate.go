@@ -63,7 +63,7 @@ const gateExits = `0 nothing is worse, or there is no base run to compare with y
 2 the command line, the configuration, the baseline or the run directory is invalid
 3 the run had no usable device, or found no process of the app
 4 the workload of the run failed, and nothing is worse
-5 nothing could be judged, or a heap dump is missing; with --strict: any process could not be judged
+5 nothing could be judged, or a heap dump is missing; with --strict: some process could not be judged
 6 a heap dump or a report could not be read
 130 interrupted`
 

@@ -476,9 +476,9 @@ func poison(v any, name string) any {
 	return v
 }
 
-// The workflow that posts what the run of a fork has uploaded is not controlled
-// by the artifact: the content of the artifact cannot determine where the
-// comment is posted or what effect it has.
+// An artifact from a fork's run does not control the workflow that posts it:
+// its content cannot determine where the comment is posted or what effect it
+// has.
 func TestCommentOfAFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := inFolder(t)

@@ -49,9 +49,9 @@ LEAKGATE_GITHUB_TOKEN the token for baselines in artifacts and for comments, whi
 NO_COLOR if not empty: do not color the output
 ANDROID_SERIAL the device to use; adb's other variables apply too`
 
-// writeHelp prints the help of a command in the usual sections. It does not use
-// text/template, which would keep every exported method of the program in the
-// binary.
+// writeHelp prints the help for a command in the usual sections. It does not
+// use text/template, which would keep every exported method of the program in
+// the binary.
 func writeHelp(w io.Writer, cmd *cobra.Command) {
 	var b strings.Builder
 	writeParagraphs(&b, cmp.Or(cmd.Long, cmd.Short))

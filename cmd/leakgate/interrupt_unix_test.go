@@ -72,7 +72,7 @@ func TestCtrlCFinishesTheRun(t *testing.T) {
 	}
 }
 
-// A workload that ignores the request to end gets its grace period after the
+// A workload that ignores the request to stop gets its grace period after the
 // first Ctrl-C, and is killed at once after the second. No process or file of
 // the workload remains.
 func TestCtrlCTwiceStopsNow(t *testing.T) {

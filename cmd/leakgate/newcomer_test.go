@@ -119,8 +119,8 @@ func TestNewcomer(t *testing.T) {
 			t.Run(place.name+"/"+verb, func(t *testing.T) {
 				text := arrive(t, place.port(t), place.noADB, verb)
 				if place.name == "two-phones" && verb == "run" {
-					// Here a run uses both the adb server and the phone, and
-					// starts; only its first two lines are compared.
+					// A run uses both phones, so it starts; only its first two
+					// lines are compared.
 					text = strings.Join(strings.SplitAfter(text, "\n")[:2], "")
 				} else if first := strings.Split(text, "\n")[1]; !nextStep.MatchString(first) {
 					t.Errorf("the first line does not say what to do: %s", first)
