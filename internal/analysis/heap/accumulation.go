@@ -470,8 +470,8 @@ func (a *accumulator) lookThrough(p *candidate, v uint32, marked bitset) {
 	}
 }
 
-// leaf counts an object that has no vertex of its own and that a vertex of an
-// accumulation holds.
+// leaf counts an object that has no vertex of its own and is held by a vertex
+// of an accumulation.
 func (a *accumulator) leaf(p *candidate, o, v uint32) {
 	row, direct := a.g.registry.list[a.g.slots.at(o)].row, !p.linked && v == p.vertex
 	switch {
@@ -511,8 +511,7 @@ func (a *accumulator) accumulation(p *candidate) Accumulation {
 	return r
 }
 
-// tellHeld records the classes of the objects that the objects of an
-// accumulation hold.
+// tellHeld records the classes of the objects held by those of an accumulation.
 func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	best := a.best(held)
 	if best.count == 0 {

@@ -423,8 +423,8 @@ func (w *world) threaded(t *testing.T, f form, serials []uint32) []byte {
 	return written.dump
 }
 
-// medley returns a world in which one array references objects of some classes,
-// each with further objects of some classes.
+// medley returns a world in which one array references objects of a few
+// classes, some of which reference further objects of these classes.
 func medley(r *rand.Rand) *world {
 	w := &world{idSize: 4}
 	super := w.class("java.lang.Object", nil, 8)

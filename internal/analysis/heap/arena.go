@@ -6,8 +6,8 @@ import (
 )
 
 // arena allocates arrays outside the garbage collector's heap, so their memory
-// returns to the system as soon as it is released. It is safe for concurrent
-// use.
+// is returned to the system as soon as it is released. It is safe for
+// concurrent use.
 type arena struct {
 	mu     sync.Mutex
 	blocks map[unsafe.Pointer][]byte

@@ -36,8 +36,8 @@ func TestArena(t *testing.T) {
 	if *last != nil || a.held != want {
 		t.Errorf("a dropped array has %d elements; %d bytes are held, want %d", len(*last), a.held, want)
 	}
-	// Releasing an array twice, a part of an array or another arena's array has
-	// no effect.
+	// Releasing an array twice has no effect, nor does releasing a part of an
+	// array or another arena's array.
 	drop(a, last)
 	part, other := arrays[5][1:], make([]uint64, smallest)
 	drop(a, &part)

@@ -76,10 +76,10 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 // BenchmarkDominators loads graphs that are hard for dominator algorithms, and
-// reports the share of the dominator phase. Limits on two cores: 600 ns per
-// object, including 150 ns for dominators (measured: 180 to 480, including 20
-// to 80). For the random graph, the limits are 1500 ns per object, including
-// 400 ns for dominators (measured: 1100, including 300).
+// reports the time of the dominator phase separately. Limits on two cores: 600
+// ns per object, including 150 ns for dominators (measured: 180 to 480,
+// including 20 to 80). For the random graph, the limits are 1500 ns per object,
+// including 400 ns for dominators (measured: 1100, including 300).
 func BenchmarkDominators(b *testing.B) {
 	all := shapes()
 	all["random"] = *tangle(4, 200_000)

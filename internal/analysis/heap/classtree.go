@@ -39,7 +39,7 @@ type ClassTreeOptions struct {
 // Nodes that are too small are omitted together with all nodes below them;
 // their sizes remain included in those of the nodes above. If some objects of a
 // node are leaves that only one object references, and others are not, the
-// node's count may omit up to Least bytes of these leaves.
+// node's count may omit some of these leaves, up to Least bytes in total.
 func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode, error) {
 	m := &merger{g: g, t: &g.tree, least: max(o.Least, 1), most: o.Nodes, levels: o.Levels, names: g.rowNames()}
 	n := int64(len(m.t.objects))
@@ -186,7 +186,7 @@ func (m *merger) group(k classKey) int {
 	return i
 }
 
-// leaves counts the objects without vertices, in those nodes in which they
+// leaves counts the objects that have no vertex, for each node where they
 // account for many bytes.
 func (m *merger) leaves(ctx context.Context) error {
 	type place struct {

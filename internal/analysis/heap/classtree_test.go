@@ -81,7 +81,8 @@ func waysOf(t *testing.T, list []heap.ClassNode) map[string]heap.ClassNode {
 }
 
 // The result must match brute force: the whole tree if there is no bound;
-// otherwise every node that is large enough, as are all nodes above it.
+// otherwise every node that is large enough, provided that all nodes above it
+// are, too.
 func TestClassTreeByBruteForce(t *testing.T) {
 	seeds := uint64(2000)
 	if racing {

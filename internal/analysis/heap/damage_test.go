@@ -247,8 +247,8 @@ func readAll(t *testing.T, g *heap.Graph) {
 	}
 }
 
-// harm damages a dump as storage, transports and editors may do. Every 4 bytes
-// of edits encode a position, an operation and a value.
+// harm simulates the damage that storage, transports and editors may do to a
+// dump. Every 4 bytes of edits encode a position, an operation and a value.
 func harm(dump, edits []byte) []byte {
 	const header = len(hprof.Format103) + 1 + 12
 	dump = slices.Clone(dump)

@@ -13,7 +13,7 @@ import (
 // ids numbers objects by address. If addresses are dense, it uses a bitmap in
 // which each word is stored with the number of preceding objects, so a lookup
 // takes one cache miss. The bitmap takes an eighth of a byte per 8 bytes of
-// heap; the numbers take half as much in addition. If addresses are sparse, it
+// heap, and the numbers take another sixteenth. If addresses are sparse, it
 // uses a sorted list.
 type ids struct {
 	// shift is the number of low bits that are 0 in every object address: 3 for

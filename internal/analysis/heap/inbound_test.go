@@ -225,8 +225,8 @@ func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool
 	return nil
 }
 
-// askAncestors compares the ancestors of the targets with those that repeated
-// passes over all references find. If an object is reachable through
+// askAncestors compares the ancestors of the targets with those found by
+// repeated passes over all references. If an object is reachable through
 // finalizers, or a target is only weakly reachable, the result may include that
 // object and its ancestors.
 func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int) bool) error {

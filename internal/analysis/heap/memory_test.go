@@ -77,8 +77,8 @@ func TestLimitObjects(t *testing.T) {
 	}
 }
 
-// checkRefused checks that a load failed with a MemoryError that names the
-// limit and a greater need.
+// checkRefused checks that a load failed with a MemoryError whose Limit is the
+// given limit and whose Need exceeds it.
 func checkRefused(t *testing.T, err error, limit int64) {
 	t.Helper()
 	var refused *heap.MemoryError

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// The native memory that Java objects own is found by the structures of AOSP's
-// NativeAllocationRegistry: a sun.misc.Cleaner watches the referent; the
+// The native memory that Java objects own is found through the structures of
+// AOSP's NativeAllocationRegistry: a sun.misc.Cleaner watches the referent; the
 // Cleaner's thunk is a CleanerThunk, whose field this$0 is the registry, which
 // contains the size.
 

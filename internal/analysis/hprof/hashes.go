@@ -9,10 +9,10 @@ import (
 // hashFields finds the values in the records of one heap that were computed
 // from strings. java.lang.String stores its hash code, a polynomial that is
 // unique for strings of up to 6 digits. The nodes of hash tables store the hash
-// code after applying a reversible function (java.util.HashMap.hash), and the
-// caches of libraries store it, too (okio.ByteString, java.net.URI). Such a
-// value is in a field of a primitive type whose name contains the word hash; it
-// may also be in a field whose name is not in the dump.
+// code transformed by a reversible function (java.util.HashMap.hash), and the
+// caches of libraries contain hash codes, too (okio.ByteString, java.net.URI).
+// Such a value is in a field of a primitive type whose name contains the word
+// hash; it may also be in a field whose name is not in the dump.
 type hashFields struct {
 	file *File
 	// named reports whether the string with the given ID is the name of a field

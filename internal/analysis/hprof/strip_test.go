@@ -446,7 +446,7 @@ var words = []string{
 	"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "PendingWork", "Idle",
 	"samsung", "HUAWEI", "LGE", "Xiaomi", "TPP2.220218.008",
 	// This manufacturer and this build have no known leaks, but their names are
-	// as long as those of others that have.
+	// as long as those of a manufacturer and a build that have some.
 	"Google", "UP1A.231005.007",
 }
 
@@ -517,9 +517,8 @@ func localOfLeakCanary(h *hproftest.Heap, leak hproftest.Ref, class *hproftest.C
 	h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
 }
 
-// sameLeaks reports whether two reports agree about the leaks and about the
-// graph. A reference from a map includes its key, which is not part of any
-// identity.
+// sameLeaks reports whether two reports agree on the leaks and on the graph. A
+// reference from a map includes its key, which is not part of any identity.
 func sameLeaks(a, b map[string]any) bool {
 	for _, list := range []string{"leaks", "suspects", "unreachable", "classes", "dominators"} {
 		for _, path := range differences("", a[list], b[list]) {
@@ -535,8 +534,8 @@ var remark = regexp.MustCompile(`\.(reason|reference|labels)(\[\d+\])?$`)
 
 // keepsLeaks strips a dump and reports whether its leaks are the same. The
 // leaks that do not depend on words must be those of the whole dump. If the
-// copy has the hashes of its strings, as copies by older versions do, all leaks
-// must be those of the whole dump.
+// copy contains the hashes of its strings, like copies made by older versions,
+// all leaks must be those of the whole dump.
 func keepsLeaks(t *testing.T, name string, data []byte) bool {
 	t.Helper()
 	stripped, _, err := strip(data)

@@ -52,7 +52,7 @@ func (c *collection) readXML(input []byte) {
 			for _, e := range open {
 				c.readElement(e, test)
 			}
-			note(&c.undecided, "the XML cannot be read to its end: %v", err)
+			note(&c.undecided, "the XML cannot be read completely: %v", err)
 			return
 		}
 		switch t := token.(type) {

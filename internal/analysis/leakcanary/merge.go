@@ -98,8 +98,8 @@ func (r *Report) merge(list []*analysis, most int) error {
 }
 
 // check records a reason why leaks may be missing if a report does not declare
-// how many it has, or declares another number than was read; it warns of
-// truncated traces.
+// how many it has, or declares a different number than was read; it also adds
+// warnings about truncated traces.
 func (r *Report) check(a *analysis) {
 	switch {
 	case a.counts < 2:

@@ -3,10 +3,10 @@
 // frames of stack traces, including the frames that were inlined into them.
 //
 // A mapping is read once, at analysis time; dumps keep their obfuscated names.
-// The file may have a size of hundreds of megabytes: each name is stored once,
-// and the line of a method takes a dozen bytes that are decoded on demand. The
-// file is not trusted: the length of lines is limited, and a line that cannot
-// be parsed leads to a warning.
+// The file may be hundreds of megabytes in size: each name is stored once, and
+// the line of a method takes a dozen bytes that are decoded on demand. The file
+// is not trusted: the length of lines is limited, and a line that cannot be
+// parsed leads to a warning.
 //
 // The package does not guess. A name that is ambiguous, or that is missing from
 // the mapping, is not translated. Fit and Mismatch report whether a mapping and

@@ -28,7 +28,7 @@ type caps struct {
 	classes, names int
 }
 
-// Read reads a mapping.txt to its end. Lines that cannot be parsed, or that are
+// Read reads a mapping.txt to the end. Lines that cannot be parsed, or that are
 // longer than 256 KiB, are reported in Warnings. It returns an error if no line
 // of the input belongs to a mapping, if the input exceeds a gigabyte, 4 million
 // classes or 32 million names, or if r fails. The error includes the line

@@ -230,9 +230,9 @@ func bulk(size int) string {
 	return b.String()
 }
 
-// TestMemory checks that a mapping takes less memory than its file has bytes,
-// and a bounded multiple of the size of hostile inputs with many classes and
-// names.
+// TestMemory checks that a mapping takes less memory than the size of its file,
+// and that hostile inputs with many classes and names take at most a bounded
+// multiple of their size.
 func TestMemory(t *testing.T) {
 	var classes, names strings.Builder
 	for i := range 300_000 {

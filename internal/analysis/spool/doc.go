@@ -11,8 +11,8 @@
 // its process, however that process ends. On Windows it is removed when the
 // File is closed. It may grow up to Options.Cap and use up to 90 % of the free
 // space of its disk, so a small input cannot fill a disk. Open returns the File
-// only after it has read the input to its end, or as far as the packed data can
-// be unpacked; in the latter case, the File reports where and why the data end.
+// only after it has read the entire input, or as much as can be unpacked; in
+// the latter case, the File reports where and why the data end.
 //
 // Inputs that are commonly passed by mistake are refused: archives, programs,
 // web pages and error messages of commands. The package does not interpret

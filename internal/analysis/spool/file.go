@@ -19,7 +19,7 @@ type File struct {
 	// io.ErrUnexpectedEOF.
 	Truncated error
 	// Damage is nil, or a *DamageError: the packed input could not be unpacked
-	// to its end, or its checksum is wrong. In that case, the file contains
+	// completely, or its checksum is wrong. In that case, the file contains
 	// what was unpacked before the damage, none of which is reliable.
 	Damage error
 

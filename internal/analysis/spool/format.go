@@ -102,7 +102,7 @@ func marked(head []byte) string {
 	return ""
 }
 
-// mistaken returns the kind of an input that must have been named by mistake,
+// mistaken returns the kind of an input that was evidently passed by mistake,
 // or "" for any other input.
 func mistaken(head []byte) string {
 	if what := marked(head); what != "" {

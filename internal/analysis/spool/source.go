@@ -122,7 +122,7 @@ type members struct {
 	in *bufio.Reader
 	z  gzip.Reader
 	// begun is true if a member was opened; inside is true if the current
-	// member has not been read to its end.
+	// member has not been read completely.
 	begun, inside bool
 }
 

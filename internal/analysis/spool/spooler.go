@@ -74,7 +74,7 @@ type unpacking struct {
 	// The following fields are valid once filled is closed.
 
 	format Format
-	// refused is the kind of the content if the input must have been named by
+	// refused is the kind of the content if the input was evidently passed by
 	// mistake; otherwise it is "".
 	refused string
 	// declared is the size of the content according to its header, if it
@@ -82,7 +82,7 @@ type unpacking struct {
 	declared uint64
 	// at is the number of input bytes consumed.
 	at int64
-	// err is the reason why the content could not be unpacked to its end; nil
+	// err is the reason why the content could not be unpacked completely; nil
 	// if it could.
 	err error
 }

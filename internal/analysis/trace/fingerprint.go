@@ -149,7 +149,7 @@ type change struct {
 	parts []string
 }
 
-// in returns a name after applying the change.
+// in applies the change to a name and returns the result.
 func (c change) in(name string) string {
 	if len(c.parts) > 0 &&
 		!slices.ContainsFunc(c.parts, func(part string) bool { return strings.Contains(name, part) }) {
@@ -160,7 +160,7 @@ func (c change) in(name string) string {
 
 // classChanges are applied in the order of the list.
 var classChanges = []change{
-	// Before D8 numbered lambdas, it named them by a hash:
+	// Before D8 numbered lambdas, it identified them by a hash:
 	// -$$Lambda$Foo$Bar$jQz0_-8 belongs to Foo$Bar (D8 1, LambdaDescriptor).
 	// The names that desugar wrote, and those in the libraries of ART in
 	// Android 8.0, do not contain a class: -$Lambda$aS31.

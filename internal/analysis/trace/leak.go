@@ -8,7 +8,7 @@ import (
 )
 
 // Leak is one cause of leaking objects: all objects whose traces have the same
-// key, or that the same known leak of the platform holds.
+// key, or that are held by the same known leak of the platform.
 type Leak struct {
 	// Key is the identity of the leak. For leaks grouped by Shark's rules, it
 	// is the key of the first trace.

@@ -76,7 +76,7 @@ type Rules struct {
 	// Leaves makes the search also follow the references of strings and boxed
 	// values.
 	Leaves bool
-	// AllRoots makes the search start also, after all other roots, at the GC
+	// AllRoots makes the search also start, after all other roots, at the GC
 	// roots that Shark skips: interned strings, unknown roots and those of the
 	// virtual machine.
 	AllRoots bool
