@@ -111,7 +111,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 	})
 }
 
-// A fault that is ended before its request arrives never starts.
+// A fault never starts if end is called before its request arrives.
 func TestAtRequestEnds(t *testing.T) {
 	p := pair(Options{})
 	begun := 0

@@ -69,9 +69,9 @@ func hint(l capture.Level) As {
 const rightsTimeout = 3 * time.Second
 
 // prefix returns what to put before a command so that it runs as this user, or
-// an error that says why the shell may not. The first call for a user whose
-// prefix is not yet known tries all users, in one round trip. su comes last,
-// because it may not return; it is tried only once.
+// an error that says why the shell may not become this user. The first call for
+// a user whose prefix is not yet known tries all users, in one round trip. su
+// comes last, because it may not return; it is tried only once.
 func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	if as == AsShell {
 		return shell.Prefix{}, nil
