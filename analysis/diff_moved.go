@@ -157,8 +157,8 @@ func heaviest(list []*leakSum, most int) []*leakSum {
 	return list[:most]
 }
 
-// movedWarnings warns if there were more new or gone leaks than are compared
-// with each other.
+// movedWarnings warns if there were too many new or gone leaks to compare all
+// of them with each other.
 func movedWarnings(list []LeakChange) []string {
 	count := map[string]int{}
 	for i := range list {

@@ -74,7 +74,8 @@ func classesOf(leaks []jvmtest.Leak) (classes []string) {
 	return classes
 }
 
-// byKey compares leaks with the known ones and returns the key of each class.
+// byKey checks the leaks that were found against the known ones, and returns
+// the key of each leaking class.
 func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations int) map[string]string {
 	t.Helper()
 	keys, objects := map[string]string{}, map[string]map[string]bool{}

@@ -95,7 +95,7 @@ func withoutSizes(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// For a leak of a real app, the traces are as Shark prints them, and the sizes
+// For a leak in a real app, the traces are as Shark prints them, and the sizes
 // are those of Shark and ahat. Our own rules change one status: that of the
 // binder that native code holds.
 func TestSharkRecordedService(t *testing.T) {

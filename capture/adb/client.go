@@ -119,9 +119,9 @@ func (c *Client) dial(ctx context.Context, wait bool) (*conn, error) {
 	return newConn(ctx, nc, min(serverTimeout, c.opt.AnswerTimeout), phase{endpoint: c.at.addr}), nil
 }
 
-// await dials an address where nothing was listening just now. One call at a
-// time polls the address, on behalf of all calls to it, and starts the server
-// when a start is due.
+// await dials an address at which a dial has just found no listener. One call
+// at a time polls the address, on behalf of all calls to it, and starts the
+// server when a start is due.
 func (c *Client) await(ctx context.Context) (net.Conn, error) {
 	s := serverStateAt(c.at.addr)
 	if err := s.turn.lock(ctx); err != nil {

@@ -73,8 +73,8 @@ func (s *syncConn) send(id, text string) error {
 	return nil
 }
 
-// quit announces the end of the connection to adbd. Without the announcement,
-// adbd closes the connection too, but logs an error.
+// quit asks adbd to close the connection. Without this request, adbd closes the
+// connection too, but logs an error.
 func (s *syncConn) quit() {
 	if s.expect(s.wait) == nil {
 		_, _ = s.net.Write([]byte("QUIT\x00\x00\x00\x00"))

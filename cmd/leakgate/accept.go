@@ -140,8 +140,9 @@ func (f *acceptFlags) provedRows(ctx context.Context) ([]comparison.Row, error) 
 	return (&gateSettings{}).proved(ev), nil
 }
 
-// grows reports whether a row of a comparison shows growth of the app that
-// --current must accept: a measure, or a leak whose object counts prove it.
+// grows reports whether a row of a comparison shows growth in the app that
+// --current must accept: growth of a measure, or a leak whose object counts
+// prove it.
 func grows(c *comparison.Comparison, r *comparison.Row) bool {
 	if r.Library || r.Status == comparison.Accepted || !keyForm.MatchString(r.Key) {
 		return false

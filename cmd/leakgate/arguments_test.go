@@ -9,7 +9,7 @@ import (
 )
 
 // In every command, a flag that would take the next flag or an empty string as
-// its value is rejected, and so is an empty argument: an unset variable of a
+// its value is rejected, and so is an empty argument: an unset variable in a
 // script never selects the default.
 func TestFlagsRejectEmptyValues(t *testing.T) {
 	t.Chdir(t.TempDir())

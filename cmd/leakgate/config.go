@@ -42,7 +42,8 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags.Var(durationRange(&f.span, &f.longest), "for",
 		"duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
-	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "form in which to keep heap dumps; overrides diagnose.keep")
+	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep",
+		"form in which to keep heap dumps; overrides diagnose.keep")
 	flags.Var(choice(&f.logcat, "WHAT", keptLogs...), "logcat", logcatUsage+"; overrides diagnose.logcat")
 	flags.BoolVar(&f.texts, "show-texts", false, textsUsage)
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
