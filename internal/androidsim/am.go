@@ -110,7 +110,7 @@ func (c *call) forceStop(args []string) int {
 	return 0
 }
 
-// stopPackage ends the processes of a package; they stay down until they are
+// stopPackage kills the processes of a package; they stay down until they are
 // started again (ActivityManagerService.forceStopPackageLocked). The caller
 // must hold the lock.
 func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {

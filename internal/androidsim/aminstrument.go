@@ -264,7 +264,7 @@ func (c *call) failOnCreate(o instrumentCall, i *Instrumentation, thrown, messag
 	return 0
 }
 
-// thrown prints an exception that ends am
+// thrown prints an exception that aborts am
 // (com.android.internal.os.BaseCommand.run).
 func (c *call) thrown(message string) int {
 	c.Out.Flush()

@@ -47,7 +47,7 @@
 // # Screens
 //
 // A suite can drive an app with App.Screens: am start opens a screen, the BACK
-// and HOME keys of the input command close or leave it, and am force-stop ends
+// and HOME keys of the input command close or leave it, and am force-stop stops
 // the app. dumpsys meminfo, dumpsys gfxinfo, the memory of the process and its
 // heap dumps agree on the screens in memory. In a dump, open screens are in
 // ActivityThread.mActivities, leaking screens are in a static list, and a

@@ -94,7 +94,7 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 
 // work waits for the time that the response takes and reports whether that was
 // within the timeout. A frozen process never responds, and neither does a
-// system_server that has ended.
+// system_server that has died.
 func (d *dump) work(frozen bool) bool {
 	if d.hangs {
 		<-d.Ctx.Done()

@@ -24,7 +24,7 @@ var (
 	lowMemory   = cause{reason: androidtext.LowMemory}
 )
 
-// killed returns the cause recorded for a process that was ended by a signal.
+// killed returns the cause recorded for a process killed by a signal.
 func killed(signal int) cause { return cause{reason: androidtext.Signaled, status: signal} }
 
 // exitInfo is the first API level that records how processes ended.

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidtext"
 )
 
-// TestExitInfo ends a process in each possible way and reads the exit reason.
+// TestExitInfo stops a process in each possible way and reads the exit reason.
 func TestExitInfo(t *testing.T) {
 	for _, api := range append([]int{30}, apis...) {
 		synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (p *Phone) Changed() <-chan struct{} {
 
 // SetAdbState changes the state that adb reports, for example to
 // adbd.StateOffline or adbd.StateUnauthorized; the latest fault takes
-// precedence. SetAdbState drops connections, which ends their commands.
+// precedence. SetAdbState drops connections, which stops their commands.
 func (p *Phone) SetAdbState(state string) (end func()) { return p.hold(&fault{state: state}) }
 
 // LoseRoot restarts adbd as the shell user, like `adb unroot`, and restarts it
@@ -269,7 +269,7 @@ type sampleDeath struct {
 	spent   bool
 }
 
-// DieInSample ends a process once, after n more reads of files in its
+// DieInSample kills a process once, after n more reads of files in its
 // /proc/PID; n is at least 1. The next read of such a file fails as specified
 // by how, which is FileGone or FileEmpty; then the directory is gone. The
 // process restarts after the delay that its RestartAfter field specifies.
@@ -277,7 +277,7 @@ func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
 	return p.hold(&fault{dies: &sampleDeath{name: process, how: how, left: max(n, 1)}})
 }
 
-// countRead counts one read of a file in the /proc/PID of a process, and ends
+// countRead counts one read of a file in the /proc/PID of a process, and kills
 // the process after the last read to be counted.
 func (d *sampleDeath) countRead(p *Phone, v view) {
 	if v.name != d.name || v.shell {
@@ -313,8 +313,8 @@ func (d *sampleDeath) readFault(pid int) FileFault {
 // stranger is a native process that runs only after an explicit start.
 const stranger = "logcat"
 
-// ReusePID ends a process and immediately starts another process with the same
-// pid; if the other process is already running, it is ended first. Every phone
+// ReusePID kills a process and immediately starts another process with the same
+// pid; if the other process is already running, it is killed first. Every phone
 // has a native process for ReusePID, "logcat", which does not run until
 // ReusePID starts it. ReusePID returns false if the process is not running or
 // the other process does not exist.
@@ -348,7 +348,7 @@ func (p *Phone) RebootFor(down time.Duration) (back func()) {
 	if down > 0 {
 		online = p.SetAdbState(adbd.StateOffline)
 	}
-	// A command that the reboot ends must see the new session.
+	// A command stopped by the reboot must see the new session.
 	p.session.Add(1)
 	p.reset()
 	p.altering.Lock()
@@ -382,7 +382,7 @@ func (p *Phone) reset() {
 	p.boot(uptimeAtReboot)
 }
 
-// CrashSystem ends system_server, and with it zygote and every app, as a crash
+// CrashSystem kills system_server, and with it zygote and every app, as a crash
 // of zygote does (frameworks/base, com_android_internal_os_Zygote.cpp). The
 // system services return with new pids after the given period of device time (0
 // means immediately); the apps that restart by themselves follow. During the
@@ -461,7 +461,7 @@ func (p *Phone) server() int {
 // that were active when it started.
 type faultyOutput struct {
 	w io.Writer
-	// kill ends the command.
+	// kill stops the command.
 	kill       func()
 	truncation *truncation
 	left       int64

@@ -222,8 +222,8 @@ func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []
 	return list
 }
 
-// overheads lists static fields that do not exist in the source: ART's sizes,
-// which it hides in the dump of a class, and constants of a JVM.
+// overheads lists static fields that do not exist in the source: the sizes that
+// ART hides in the dump of a class, and constants of a JVM.
 var overheads = []string{"$staticOverhead", "$classOverhead", "<resolved_references>"}
 
 // matched is the key for looking up a matcher of fields.
@@ -252,8 +252,8 @@ func (r *Reader) matcher(names []string, field string, of PatternKind) *Matcher 
 	return nil
 }
 
-// named returns the classes of a hierarchy that matchers name, each of them
-// once: these are few, however many superclasses a dump declares.
+// named returns the classes of a hierarchy that matchers name, without
+// duplicates: there are few of them, even if a dump declares many superclasses.
 func (r *Reader) named(hierarchy []string) (names []string) {
 	for _, class := range hierarchy {
 		if r.matching[class] && !slices.Contains(names, class) {

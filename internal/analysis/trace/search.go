@@ -23,8 +23,8 @@ type Options struct {
 	ByName bool
 	// Early stops the search when it has reached the last target and the last
 	// object in Also, because later steps would not change the paths to them.
-	// Objects that only targets reach, and therefore Leak.Credited, require the
-	// complete search.
+	// Finding the objects that are reachable only through targets, and
+	// therefore computing Leak.Credited, requires the complete search.
 	Early bool
 	Also  []heap.Object
 }
