@@ -102,8 +102,8 @@ func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 // collection has settled. The level must be a sample that was added before. If
 // there are at least 12 such levels, they are judged. After a mark "gc", the
 // level is a mean over one minute instead. AddCollected adds the level at one
-// point in time, so that even each loop of half a minute has a level. Policy
-// "article" ignores it.
+// point in time, so that every loop has a level, even if it lasts only half a
+// minute. Policy "article" ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
 // AddDeath records the cause of death of the life that was last seen at the

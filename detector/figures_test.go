@@ -183,8 +183,9 @@ func TestDoublingThePoints55(t *testing.T) {
 }
 
 // TestPrintedPairs55 checks the walk-through's pairs of t and R2. Since t^2 =
-// (n-2) R2/(1-R2), these pairs cannot come from the number of points that a
-// window has at 30 s, and t > 2 never decides if R2 > 0.6 is also required.
+// (n-2) R2/(1-R2), these pairs are impossible with the number of points that a
+// window has at an interval of 30 s, and t > 2 never decides if R2 > 0.6 is
+// also required.
 func TestPrintedPairs55(t *testing.T) {
 	tFor := func(n, r2 float64) float64 { return math.Sqrt((n - 2) * r2 / (1 - r2)) }
 	for _, tt := range []struct{ n, r2, printed, really float64 }{

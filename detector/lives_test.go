@@ -193,7 +193,7 @@ func short(lives, minutes int, cause detector.Cause, early bool,
 	return d
 }
 
-// rippled returns a small noise in MB that is the same in each run.
+// rippled returns a small amount of noise in MB, which is the same in each run.
 func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
 
 // TestMemoryDeaths checks that lives that are too short for any trend are

@@ -33,7 +33,7 @@ func TestFamilyOf(t *testing.T) {
 }
 
 // FuzzFamily checks that digits never matter, that the family is short, and
-// that the family of an untruncated family is that family itself.
+// that familyOf does not change a family that was not truncated.
 func FuzzFamily(f *testing.F) {
 	for _, s := range []string{
 		"loop 1", "gc", "\x1b[31mloop\x1b[0m 2", "\xff\xfe3", strings.Repeat("ü", 40), "İ1ı", "㊿ ٣ 𝟗", "\x00",
@@ -134,8 +134,7 @@ func with(marks func(time.Duration) string, other map[time.Duration]string) func
 	}
 }
 
-// between returns a function like the one that each returns, but with a second
-// mark in the middle of each loop.
+// between is like each, but adds a second mark in the middle of each loop.
 func between(length time.Duration, first, second string) func(time.Duration) string {
 	return func(at time.Duration) string {
 		switch n := 1 + at/length; at % length {

@@ -9,11 +9,11 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// memoryBar is the maximum heap of a detector with full windows under the
-// policy "article", in bytes, because a run of weeks may watch hundreds of
-// processes from a small host. A detector keeps 11.5 kB, and 12.4 kB with the
-// evidence of a leak. If a detector exceeds this limit, find out why before
-// raising it.
+// memoryBar is the maximum heap, in bytes, of a detector with full windows
+// under the policy "article". The heap is limited because a small host may
+// watch hundreds of processes for weeks. A detector keeps 11.5 kB, and 12.4 kB
+// with the evidence of a leak. If a detector exceeds this limit, find out why
+// before raising it.
 const memoryBar = 13000
 
 // heapOf returns the heap that each of n detectors keeps alive, in bytes. It

@@ -250,8 +250,8 @@ func TestPairSigma(t *testing.T) {
 	}
 }
 
-// TestLastingJump checks that of the jumps of this stretch of which at least
-// half remains, the largest is found.
+// TestLastingJump checks that the result is the largest jump of this stretch
+// that still has at least half of its height.
 func TestLastingJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		floor float64

@@ -8,8 +8,8 @@ import "time"
 const (
 	// lookP is the probability that one look finds a significant rise in a
 	// window of pure noise (correlated or not), before all other tests. keepP
-	// is the same probability for the looks that follow a first find; they need
-	// not find the growth independently.
+	// is the same probability for the looks that follow a look that fired; they
+	// need not find the growth independently.
 	lookP, keepP = 1e-3, 1e-2
 	// noiseRaise is the number of standard errors by which the noise is assumed
 	// to be more correlated than measured. If it is too small, noise becomes

@@ -293,9 +293,9 @@ func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) 
 	return median(y[n-n/4:])-median(y[:n/4]) < growth/4
 }
 
-// shapeOf returns the constant fires if a line, or a line after a flat part,
-// describes the levels better than every shape that is not a leak. Otherwise it
-// returns the reason why the window shows no leak.
+// shapeOf returns the reason why the levels of a window do not show a leak, or
+// fires if a line, or a line after a flat part, describes them better than
+// every shape that is not a leak.
 func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	shapes := trend.FitShapes(y)
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))

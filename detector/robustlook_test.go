@@ -37,7 +37,7 @@ func plainMedian(y []float64) float64 {
 // For each window that grows and is not noise, the growth is that of the line
 // over all its blocks, even if the noise is taken from the windows before it.
 // The end of the window counts as rising only if the last quarter is above the
-// quarter before, and the rise is at least half of that of the line.
+// quarter before it, and the rise is at least half of that of the line.
 func TestLookAt(t *testing.T) {
 	ends, alone, short := 0, 0, 0
 	for seed := range uint64(300) {
@@ -85,7 +85,7 @@ func TestLookAt(t *testing.T) {
 }
 
 // endOf reports whether the last quarter of a window is not above the quarter
-// before, and whether it is above the first quarter by less than half of the
+// before it, and whether it is above the first quarter by less than half of the
 // growth.
 func endOf(t *testing.T, m *robustMachine, w *lookWindow, slots int, growth float64) (below, little bool) {
 	t.Helper()

@@ -11,9 +11,9 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// robustMemoryBar is the maximum heap of a detector under the policy "robust",
-// in bytes, because a run of weeks may watch hundreds of processes from a small
-// host.
+// robustMemoryBar is the maximum heap, in bytes, of a detector under the policy
+// "robust". The heap is limited because a small host may watch hundreds of
+// processes for weeks.
 const robustMemoryBar = 64 << 10
 
 // long is a process that is watched for a long time with every kind of input:

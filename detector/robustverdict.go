@@ -329,8 +329,8 @@ func (j *judgement) undecided(family float64) bool {
 		scale{hours: j.window.Hours(), need: leastGrowth, family: family, before: noRecord}) == fires
 }
 
-// undecidedUpTo is the length of a run up to which growth that lasts until the
-// end is never reported as settled.
+// undecidedUpTo is the length of the shortest run in which growth that lasts
+// until the end can be reported as settled.
 const undecidedUpTo = 3 * time.Hour
 
 // stillRising reports whether levels still rise fast enough in the last quarter

@@ -93,8 +93,8 @@ func (p *player) gap() *player { p.keep(p.d.Gap(p.t)); return p }
 
 func (p *player) diagnosed() *player { p.keep(p.d.DiagnosisFinished(p.t)); return p }
 
-// suspicious, confirming and leaking play the phases with which longer ones
-// begin.
+// suspicious, confirming and leaking add the readings that lead to the state of
+// the same name.
 func (p *player) suspicious() *player { return p.leak(5*time.Minute+10*time.Second, 600) }
 func (p *player) confirming() *player { return p.suspicious().leak(15*time.Minute, 600) }
 func (p *player) leaking() *player    { return p.confirming().feed(2*time.Minute, 600, true) }

@@ -201,7 +201,7 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestArticleRate checks that policy "article" returns no rate before the
+// TestArticleRate checks that policy "article" returns no rate until it has the
 // minimum number of points.
 func TestArticleRate(t *testing.T) {
 	d := New(ArticlePolicy())

@@ -152,8 +152,8 @@ func wantNodes() map[string]record.CheckVerdict {
 	return out
 }
 
-// Under nodes of each type, a spec that leaks fails, whichever node starts and
-// ends the app.
+// With nodes of each type, a spec that leaks fails, whichever node starts and
+// stops the app.
 func TestAllNodes(t *testing.T) {
 	versions(t, func(t *testing.T, with func(...adbd.Phone) *bench) {
 		for _, args := range [][]string{nil, {"--procs=3"}, {"--randomize-all", "--seed=5"}} {

@@ -48,8 +48,8 @@ func TestMatchers(t *testing.T) {
 		m      types.GomegaMatcher
 		actual any
 		ok     bool
-		// text is part of the error or of the failure message, which is that of
-		// Should or ShouldNot, whichever fails.
+		// text is part of the error, or of the failure message of Should or
+		// ShouldNot, whichever fails.
 		text  string
 		fails bool
 	}{

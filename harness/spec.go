@@ -126,7 +126,7 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	}
 }
 
-// prepare opens the check of a spec that will probably have a decorator for a
+// prepare starts the check of a spec that will probably have a decorator for a
 // check. If that fails, the same error occurs again when the decorator runs,
 // and is reported then.
 func (l *Leaks) prepare(ctx context.Context, s *spec, c *checkSettings) {
@@ -183,7 +183,7 @@ func (s *spec) resetSerial() {
 	}
 }
 
-// checkSpec opens the check of a spec. The first check starts the watch.
+// checkSpec starts the check of a spec. The first check starts the watch.
 // Decorators of inner nodes add options to those of outer ones.
 func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 	s.mu.Lock()

@@ -182,7 +182,7 @@ func textOnly(in io.Reader) (io.Reader, error) {
 	return b, nil
 }
 
-// ungzip decompresses gzip, if the input is compressed.
+// ungzip decompresses the input if it is compressed with gzip.
 func ungzip(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(r)
 	magic, err := b.Peek(2)

@@ -447,8 +447,9 @@ func assertMB(t *testing.T, what string, got *int64, least, most float64) {
 }
 
 // assertLeaked compares the growth that a diagnosis found with the rate of the
-// leak; the growth began between from and since. On a busy machine the
-// artifacts of a diagnosis may be collected long after it was requested.
+// leak; the growth began no earlier than the time from and no later than the
+// time since. On a busy machine the artifacts of a diagnosis may be collected
+// long after it was requested.
 func (w watched) assertLeaked(t *testing.T, what string, got *int64, from, since float64, d record.Diagnosis) {
 	t.Helper()
 	assertMB(t, what, got, 0.8*leaked(since, d.T), 1.2*leaked(from, w.collectedAt(t, d)))
@@ -649,8 +650,8 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 	w.assertTable(t, "native_leak", "thread_leak")
 }
 
-// assertFilesTold checks that either the number of open files, which newer
-// kernels let everybody read, or the reason why it is missing is recorded.
+// assertFilesTold checks that the record contains the number of open files,
+// which newer kernels let everybody read, or the reason why it is missing.
 func assertFilesTold(t *testing.T, p record.Process) {
 	t.Helper()
 	told := slices.ContainsFunc(p.Headroom,

@@ -61,7 +61,7 @@ func TestStandInNeedsConsent(t *testing.T) {
 	}
 }
 
-// A time scale with which a run would never end, or end immediately, is always
+// A time scale with which a run would end immediately or never is always
 // rejected, and doctor still examines the rest of the phone.
 func TestStandInOfAnInvalidScale(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// If strip is interrupted while it is reading its input, or at any time during
-// the copying, either no file remains or the copy is complete.
+// If strip is interrupted while it is reading its input or writing the copy,
+// either no file remains or the copy is complete.
 func TestStripInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.hprof")

@@ -135,8 +135,8 @@ func TestMustSee(t *testing.T) {
 	})
 }
 
-// A suspicion extends a run whose duration is a range, given by the flag or by
-// the file.
+// A suspicion extends a run if the flag or the file specifies its duration as a
+// range.
 func TestRangeOfDurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 1200, 0)))

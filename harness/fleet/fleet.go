@@ -198,8 +198,8 @@ type DirectoryError struct {
 // Unwrap returns the cause.
 func (e DirectoryError) Unwrap() error { return e.error }
 
-// Hold locks the devices and the run directory until Close. Another run that
-// needs one of them meanwhile gets an error that contains the given name. If
+// Hold locks the devices and the run directory until Close. Until then, another
+// run that needs one of them gets an error that contains the given name. If
 // another run uses one of them, Hold returns an InUseError. If waiting is not
 // nil, Hold instead calls it once with that error and waits for the other run
 // to end.

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// checkQueue checks the tests that a workload reports on one device. A check is
-// opened when its test begins. A separate goroutine reads and closes the checks
+// checkQueue checks the tests that a workload reports on one device. A check
+// starts when its test begins. A separate goroutine reads and closes the checks
 // in order, because reading must not delay the output that reports the next
 // test.
 type checkQueue struct {
@@ -61,7 +61,7 @@ func (q *checkQueue) finish() {
 // checkedTest is a test and its check.
 type checkedTest struct {
 	name  string
-	check *OpenCheck // nil if opening the check failed
+	check *OpenCheck // nil if the check could not be started
 	mu    sync.Mutex
 	// delayEnded is the time at which the next test began or all tests had
 	// ended. The delay after the test ends at that time. Until then it is zero.
@@ -83,7 +83,7 @@ func (t *checkedTest) delayEndedAt() time.Time {
 	return t.delayEnded
 }
 
-// open opens the check of a test without counting objects.
+// open starts the check of a test without counting objects.
 func (q *checkQueue) open(name string) *checkedTest {
 	t := &checkedTest{name: name}
 	if q.session == nil {

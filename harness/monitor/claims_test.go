@@ -300,7 +300,7 @@ func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f fin
 	return f
 }
 
-// share returns a text that states in how many runs a result occurred, or "" if
+// share returns text that states in how many runs a result occurred, or "" if
 // it occurred in all of them.
 func share(n, of int) string {
 	if n == of {
@@ -309,8 +309,8 @@ func share(n, of int) string {
 	return fmt.Sprintf(" in %d of %d", n, of)
 }
 
-// span returns a text that states how many times a result occurred and the
-// range of times at which it first occurred.
+// span returns text that states how many times a result occurred and the range
+// of times at which it first occurred.
 func span(what string, minutes []float64) string {
 	came := slices.DeleteFunc(slices.Clone(minutes), math.IsNaN)
 	early := len(came)

@@ -81,8 +81,7 @@ func newDiscovery(p *port, m *marks) *discovery {
 	}
 }
 
-// scanBy schedules a scan for the given time on the session's clock at the
-// latest.
+// scanBy schedules a scan no later than the given time on the session's clock.
 func (d *discovery) scanBy(at time.Duration) { d.due = min(d.due, at) }
 
 // scanning reports whether a scan is in progress.
@@ -267,7 +266,8 @@ func (d *discovery) finishScan(ctx context.Context) {
 	}
 }
 
-// awaitScan waits for the scan and the probes in flight, whose context is done.
+// awaitScan waits for the scan and the probes in flight. Call it when the
+// context of these requests is done.
 func (d *discovery) awaitScan() {
 	if d.call.inFlight {
 		a := <-d.call.done

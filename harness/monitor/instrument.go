@@ -224,7 +224,7 @@ func (c *testChecks) endDelay() {
 	}
 }
 
-// testBegan opens the check of a test. The check of the previous test may not
+// testBegan starts the check of a test. The check of the previous test may not
 // have been read yet.
 func (c *testChecks) testBegan(t instrument.Test) {
 	c.endDelay()

@@ -38,8 +38,8 @@ func newLimits(p *port) *limits {
 // shell runs as.
 func (l *limits) reset() { l.headrooms = capture.NewHeadrooms(l.dev, l.dev.Facts) }
 
-// readBy schedules a reading for the given time on the session's clock at the
-// latest.
+// readBy schedules a reading no later than the given time on the session's
+// clock.
 func (l *limits) readBy(at time.Duration) { l.due = min(l.due, at) }
 
 func (l *limits) nextWake(next time.Duration) time.Duration {

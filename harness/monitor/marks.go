@@ -106,10 +106,10 @@ func (m *marks) ready(p pendingMark) bool {
 	return m.clock.now() >= p.deadline && (p.dumps == nil || !m.discovery.scanning())
 }
 
-// foundFor reports whether a scan that began after the mark has ended.
+// foundFor reports whether a scan that was started after the mark is complete.
 func (m *marks) foundFor(p pendingMark) bool { return p.number <= m.foundCount }
 
-// firstFound reports whether the scan for the first pending mark has ended.
+// firstFound reports whether the scan for the first pending mark is complete.
 func (m *marks) firstFound() bool { return len(m.pending) > 0 && m.foundFor(m.pending[0]) }
 
 // scanBegan and scanEnded record the beginning and the end of a scan for
@@ -120,7 +120,7 @@ func (m *marks) scanEnded() { m.foundCount = m.scanCount }
 // nextWake returns the earliest device time at which the wait of a mark ends,
 // or next if that is earlier.
 func (m *marks) nextWake(next time.Duration) time.Duration {
-	// If no deadline is ahead, the end of a scan wakes the session.
+	// If no deadline is pending, the end of a scan wakes the session.
 	if len(m.pending) == 0 || m.pending[0].deadline <= m.clock.now() {
 		return next
 	}

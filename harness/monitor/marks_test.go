@@ -23,8 +23,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// counted makes the n-th dump of com.shop, counted from 0, contain held(n)
-// leaked screens; each dump of another process contains two.
+// counted returns the options of a phone that produces heap dumps: dump n of
+// com.shop, counted from 0, contains held(n) leaked screens, and each dump of
+// another process contains two.
 func counted(o androidsim.Options, held func(n int) int) androidsim.Options {
 	var mu sync.Mutex
 	dumps := 0

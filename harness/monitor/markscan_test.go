@@ -156,7 +156,7 @@ func TestQuietTimeOfAppFoundLate(t *testing.T) {
 
 // If no process is found, a caller that waits for a mark is notified in bounded
 // time, and missing dumps are recorded in the order of the marks. If the app is
-// running on only one of two phones, it is dumped there nevertheless.
+// running on only one of two phones, it is still dumped on that phone.
 func TestMarkWithoutTheApp(t *testing.T) {
 	held := func(int) int { return 3 }
 	const says = "no process of the app was found"

@@ -21,16 +21,16 @@ import (
 )
 
 var (
-	// errDuration is the cause of the end of a run whose duration is over.
+	// errDuration is the cancellation cause of a run whose duration is over.
 	errDuration = errors.New("duration is over")
-	// errWorkload is the cause of the end of a run whose workload has ended.
+	// errWorkload is the cancellation cause of a run whose workload has ended.
 	errWorkload = errors.New("workload is done")
-	// errDevices is the cause of the end of a run without remaining devices.
+	// errDevices is the cancellation cause of a run without remaining devices.
 	errDevices = errors.New("every device is lost")
-	// errFinished is the cause of the end of a run that was stopped by its
+	// errFinished is the cancellation cause of a run that was stopped by its
 	// caller.
 	errFinished = errors.New("run is finished")
-	// errDisk is the cause of the end of a run whose lines cannot be written.
+	// errDisk is the cancellation cause of a run whose lines cannot be written.
 	errDisk = errors.New("cannot write the run directory")
 )
 
