@@ -114,7 +114,7 @@ func ExampleWriteReport() {
 	// JAVA PROFILE 1.0.3, 9.0 MB, 41 000 objects: 40 000 instances, 600 object arrays, 400 primitive arrays, 900 classes
 	// reachable: 8.0 MB (sizes as the dump declares them)
 	//
-	// LEAKS: 1 (3 objects) of the app, 5.0 MB retained; 0 of libraries
+	// LEAKS: 1 (3 objects) in the app, 5.0 MB retained; 0 in libraries
 	// (fingerprint: as in LeakCanary; key: the same in every build; 1 kB is 1024 bytes)
 	//
 	// 3 x CartActivity: held by Registry.all
@@ -133,7 +133,7 @@ func ExampleWriteReport() {
 	//       RETAINED       NATIVE        SHALLOW    INSTANCES  CLASS
 	//      5 242 880            0            960            3  com.shop.CartActivity
 	//
-	// verdict: 1 leak of the app, 5.0 MB retained
+	// verdict: 1 leak in the app, 5.0 MB retained
 }
 
 func ExampleWriteHistogram() {

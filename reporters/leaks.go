@@ -29,7 +29,7 @@ func (out *page) leaks(r *analysis.Report, all bool) {
 	out.blank()
 	switch {
 	case len(app) > 0:
-		out.line("LEAKS: %s of the app, %s retained; %d of libraries", howMany(app), leaked(r), len(library))
+		out.line("LEAKS: %s in the app, %s retained; %d in libraries", howMany(app), leaked(r), len(library))
 		out.line("(fingerprint: as in LeakCanary; key: the same in every build; 1 kB is 1024 bytes)")
 		out.index(app)
 	default:
@@ -74,17 +74,17 @@ func (out *page) verdict(r *analysis.Report) {
 	out.blank()
 	known := ""
 	if len(library) > 0 {
-		known = fmt.Sprintf("; %s of the platform or a library", text.Count(len(library), "known leak", "known leaks"))
+		known = fmt.Sprintf("; %s in the platform or a library", text.Count(len(library), "known leak", "known leaks"))
 	}
 	if len(app) > 0 {
-		out.line("verdict: %s of the app, %s retained%s", text.Count(len(app), "leak", "leaks"), leaked(r), known)
+		out.line("verdict: %s in the app, %s retained%s", text.Count(len(app), "leak", "leaks"), leaked(r), known)
 		return
 	}
 	if len(r.Undecided) > 0 {
-		out.line("verdict: no leak of the app found; not judged: %s%s", strings.Join(r.Undecided, "; "), known)
+		out.line("verdict: no leak found in the app; not judged: %s%s", strings.Join(r.Undecided, "; "), known)
 		return
 	}
-	out.line("verdict: no leak of the app found%s", known)
+	out.line("verdict: no leak found in the app%s", known)
 }
 
 // howMany returns the number of causes and the number of leaked objects as

@@ -587,7 +587,7 @@ func (out *page) workload(w record.Workload) {
 		out.line("%s: ended with the run", what)
 	}
 	if len(w.LeftRunning) > 0 {
-		out.line("warning: the workload left processes running: %s; end them in the workload",
+		out.line("warning: the workload left processes running: %s; stop them in the workload",
 			strings.Join(w.LeftRunning, ", "))
 	}
 }

@@ -104,7 +104,7 @@ func TestSumOfManyLeaks(t *testing.T) {
 	if len(report.Leaks) != 80 || report.Leaked < shared || report.Leaked > shared+80*1000 {
 		t.Errorf("%d leaks, %d bytes", len(report.Leaks), report.Leaked)
 	}
-	if _, out, _ := ran(t, "analyze", path); !strings.Contains(out, "verdict: 80 leaks of the app, 3.0 MB retained\n") {
+	if _, out, _ := ran(t, "analyze", path); !strings.Contains(out, "verdict: 80 leaks in the app, 3.0 MB retained\n") {
 		t.Errorf("%s", out[max(0, len(out)-200):])
 	}
 }
@@ -145,7 +145,7 @@ func TestFailOnLeak(t *testing.T) {
 		allowed int
 		says    string
 	}{
-		{"clean", clean, art, 10, exitOK, exitOK, "verdict: no leak of the app found\n"},
+		{"clean", clean, art, 10, exitOK, exitOK, "verdict: no leak found in the app\n"},
 		{"leaking", leaking, art, 10, 1, 1, "held by Registry.last"},
 		{"local variable of main", local, art, 10, 1, 1, "held only by a local variable of thread main"},
 		{"root of unknown kind", interned, art, 10, 1, 1, "held only by a GC root of unknown kind"},

@@ -177,7 +177,7 @@ const (
 )
 
 // Signal is the cancellation cause of a process's context after a signal has
-// ended the process.
+// terminated the process.
 type Signal int
 
 func (s Signal) Error() string { return fmt.Sprintf("ended by signal %d", int(s)) }

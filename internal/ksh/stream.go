@@ -214,7 +214,7 @@ func (r reader) Read(b []byte) (int, error) {
 	return r.read(r.ctx, b)
 }
 
-// writer calls broken when its output is no longer read, as SIGPIPE would.
+// writer calls broken, the equivalent of SIGPIPE, if nobody reads its output.
 type writer struct {
 	ctx context.Context
 	sink

@@ -34,8 +34,8 @@ type AppVerdict struct {
 	RateInterval    []float64         `json:"rate_interval_mb_per_h"`
 	MinDetectable   *float64          `json:"min_detectable_mb_per_h"`
 	Growth          float64           `json:"growth_mb"`
-	// ByProcess lists the increase of each process's mean over the time of the
-	// growth, the largest first.
+	// ByProcess lists how much the mean of each process increased during the
+	// growth, the largest increase first.
 	ByProcess   []ProcessGrowth `json:"growth_by_process"`
 	Shares      []Share         `json:"shares"`
 	Jumps       []Jump          `json:"jumps"`

@@ -45,8 +45,8 @@ type HeaderDevice struct {
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
-	// MemTotal is the memory of the device in kB, or 0 if unknown. If a larger
-	// value is read for a process, this is a read error.
+	// MemTotal is the memory of the device in kB, or 0 if unknown. A larger
+	// value that is read for a process is a read error.
 	MemTotal int64 `json:"mem_total_kb,omitempty"`
 }
 

@@ -32,9 +32,9 @@ type ReplayProcess struct {
 	// also stored in Base; otherwise, Base is nil.
 	Base  *string  `json:"base"`
 	Bases []string `json:"bases,omitempty"`
-	// Unjudged explains why there is no verdict on the process and the minimum
-	// that a verdict requires. It is "" if there is a verdict or if no verdict
-	// is needed.
+	// Unjudged explains why there is no verdict on the process, and states the
+	// minimum that a verdict requires. It is "" if there is a verdict or if no
+	// verdict is needed.
 	Unjudged string `json:"unjudged,omitempty"`
 	// Marks is the number of marks on the time axis of the process.
 	Marks int `json:"marks"`

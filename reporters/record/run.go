@@ -217,7 +217,7 @@ type Usage struct {
 	CostSystemServer *float64 `json:"system_server_cost_cpu_pct"`
 	// DetailPeriod is the present time between two breakdowns, in seconds. It
 	// is longer than configured if sampling was reduced. Thinned is the number
-	// of times that sampling was reduced so far.
+	// of times that sampling has been reduced so far.
 	DetailPeriod float64 `json:"detail_period_s"`
 	Thinned      int     `json:"thinned"`
 	// Apps lists the watched processes. In run.json these values are stored

@@ -30,7 +30,7 @@ const (
 	// engine's time.
 	tracingLimit = 1. / 3
 	// growthLimit is the maximum growth of the time per object, divided by the
-	// growth of log n. A part of this growth occurs because memory no longer
+	// growth of log n. Part of this growth occurs because the data no longer
 	// fits in the processor's caches. Work proportional to n^1.25 exceeds the
 	// limit for these sizes.
 	growthLimit = 2

@@ -21,8 +21,8 @@ type command struct {
 	limit time.Duration
 }
 
-// measure runs a process to its end. It discards the output so that no reader
-// delays the process. A process that fails has no figure.
+// measure runs a process to completion. It discards the output so that no
+// reader delays the process. A process that fails has no figure.
 //
 // On Linux the peak memory of a child is never less than the memory of the
 // process that started it (exec_mmap in fs/exec.c). Therefore this program

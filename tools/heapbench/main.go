@@ -55,7 +55,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("heapbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.rounds, "rounds", 3, "number of measurement rounds; small dumps are measured at least ten times")
-	only := flags.String("only", "", "`regex` of the rows to measure; their names are \"DUMP TOOL\"")
+	only := flags.String("only", "", "`regex` matching the rows to measure; their names are \"DUMP TOOL\"")
 	sizes := flags.String("sizes", "full", "sizes of the generated dumps: full or small")
 	flags.BoolVar(&o.check, "check", false, "exit with 1 if a bar is missed")
 	flags.StringVar(&o.write, "write", "", "`page` to write the tables into, between its markers")

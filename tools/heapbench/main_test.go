@@ -272,7 +272,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestInterrupt checks that an interrupted run ends the processes that it
+// TestInterrupt checks that an interrupted run stops the processes that it
 // started and removes the files that it created.
 func TestInterrupt(t *testing.T) {
 	exe, dir := actor(t, "hang"), t.TempDir()

@@ -4,7 +4,7 @@
 //
 //	testrun [-budgets PAGE] [-seconds N] [-retry LOG] [go test flags and packages]
 //
-// CPU time is measured for a test binary and its children in /proc, so budgets
+// The CPU time of a test binary and its children is read from /proc, so budgets
 // are checked on Linux only; cached results have no CPU time. With -seconds,
 // testrun fails if all packages together take more than twice that time. With
 // -retry, failing tests run once more: a test that then passes is printed as
