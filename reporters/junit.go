@@ -392,7 +392,7 @@ func namesOfCheck(c record.Check) (class, name string) {
 
 var outcomeText = map[string]string{
 	record.OutcomeFailed: "the test failed", record.OutcomeCrashed: "the process crashed in the test",
-	record.OutcomeUnfinished: "the test did not end",
+	record.OutcomeUnfinished: "the test did not finish",
 }
 
 // ownFailure returns the message of a test that itself failed. The failure is

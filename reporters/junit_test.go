@@ -185,7 +185,7 @@ func TestJUnitCases(t *testing.T) {
 		"a.B/ignored":                       "skipped: ignored",
 		"a.B/assumes":                       "skipped: assumption failed: got: <false>",
 		"a.B/crashes":                       "error crashed: the process crashed in the test",
-		"a.B/class":                         "failure unfinished: the test did not end",
+		"a.B/class":                         "failure unfinished: the test did not finish",
 		"leakgate.tests/flows/cart.yaml":    "passes",
 		"leakgate.specs/cart opens an item": "failure leak: com.shop: leaks 1 x CartActivity",
 	} {

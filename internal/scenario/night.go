@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Night is a kind of run of 8 h with events: restarts, the end of the workload,
+// Night is a kind of 8-hour run with events: restarts, the end of the workload,
 // a trim, gaps. Each run is drawn at random.
 type Night struct {
 	Name    string

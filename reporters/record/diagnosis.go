@@ -146,10 +146,10 @@ type Finding struct {
 }
 
 // The triggers of a diagnosis, in order: a leak; a first suspicion (a snapshot
-// for comparison); a mark; all dumps at marks together; the first mark or the
-// end of a process's start (a snapshot); the end of the run (a second snapshot,
-// compared with the first); the end of the run for a process that is not
-// suspicious; the end of the run for a suspicious process; and a user's
+// for comparison); a mark; all dumps at marks together; the first mark, or the
+// end of the startup of a process (a snapshot); the end of the run (a second
+// snapshot, compared with the first); the end of the run for a process that is
+// not suspicious; the end of the run for a suspicious process; and a user's
 // request.
 const (
 	TriggerLeak       = "leak"

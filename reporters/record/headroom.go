@@ -61,11 +61,11 @@ type Standing struct {
 	Limit    int64  `json:"limit"`
 	// Share is the fraction of the limit that is used. For a Java heap, it
 	// includes only memory that remains after garbage collections. Rate is the
-	// growth of the use per hour.
+	// growth in usage per hour.
 	Share    *float64 `json:"share"`
 	Rate     *float64 `json:"rate_per_h"`
 	TimeLeft *float64 `json:"time_left_s"`
-	// Exceeded reports whether the use exceeded the limit. If it is set, Limit
+	// Exceeded reports whether usage exceeded the limit. If it is set, Limit
 	// cannot be the real limit.
 	Exceeded bool `json:"exceeded,omitempty"`
 	// Assumed has the same meaning as in LimitWarning.
