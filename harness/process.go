@@ -105,7 +105,7 @@ func (l *Leaks) state(name string, rows []hub.Standing) (ProcessState, error) {
 	return s, nil
 }
 
-// Snapshot holds the amounts of resources that a process uses at one time.
+// Snapshot holds the resource usage of a process at one point in time.
 type Snapshot = monitor.ProcessSnapshot
 
 // Snapshot counts the resources that a process uses now: objects, threads, open

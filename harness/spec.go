@@ -283,7 +283,7 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 		Check: s.number, Location: withoutHost(s.check.location), Patterns: patternsOf(s.check.patterns),
 		Heap: s.check.heap, Trend: s.check.trend, Live: s.check.live,
 	}
-	if s.collected == 0 { // later attempts already know the result
+	if s.collected == 0 { // the check keeps the exceptions for later attempts
 		r.Known = s.valid()
 	}
 	s.collected++

@@ -134,7 +134,7 @@ type result struct {
 	lines   []line
 }
 
-// line is a sample or an event, in the order of the file.
+// line is one line of the file: a sample or an event.
 type line struct {
 	sample *record.Sample
 	event  *record.Event
@@ -275,7 +275,7 @@ func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
 				times[x.Up] = true
 			}
 		}
-		// There is one more round at the end, which finds deaths.
+		// One more round at the end detects processes that have ended.
 		if n := p.commands("exec grep"); n < 20 || n > 43 || n != len(times)+1 {
 			t.Errorf("got %d fast round trips in 10 min, want 20 to 43 and one more than the %d times with samples", n,
 				len(times))
@@ -691,7 +691,7 @@ func TestRunRefusesADirectoryWithARun(t *testing.T) {
 // fills, but is not a leak at the end. Therefore the run fails only with assert
 // live; the verdict is the same with both values. A leak whose process was
 // never LEAKING fails with both values, and the reason mentions this. The leak
-// takes six hours, which is too long under the race detector.
+// is watched for six hours, which takes too long under the race detector.
 func TestAssertLiveByRobust(t *testing.T) {
 	for name, c := range map[string]struct {
 		model     androidsim.Model

@@ -157,8 +157,8 @@ type Observer interface {
 // Row is one process as a row of a table.
 type Row struct {
 	Device, Process string
-	// Name is the process name. Process is the name followed by the user,
-	// unless that is the first user.
+	// Name is the process name. Process is the name, followed by the user
+	// unless it is the first user.
 	Name      string
 	User, PID int
 	// Start is the start time of the process in clock ticks of the device.

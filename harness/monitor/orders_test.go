@@ -14,8 +14,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Marks that keep the device busy do not prevent the snapshot of a suspicion.
-// Without this snapshot, growth could not be determined later.
+// Marks that keep the device busy do not prevent the snapshot that a suspicion
+// triggers. Without this snapshot, growth could not be determined later.
 func TestSnapshotBetweenMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300), healthy("com.shop:a"),

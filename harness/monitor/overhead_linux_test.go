@@ -26,7 +26,7 @@ func ownTime(t *testing.T) time.Duration {
 }
 
 // Eight hours into a run with five processes, opening, closing and judging a
-// check without readings costs less than a millisecond.
+// check without readings takes less than a millisecond of CPU time.
 func TestOverheadOfChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 20), healthy("com.shop:a"),

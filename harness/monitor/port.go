@@ -35,12 +35,13 @@ type loop interface {
 	sampled(x *subject)
 	// transitioned handles a transition of a detector.
 	transitioned(t ledger.Entry)
-	// scanBy schedules a scan for processes for the given time on the session's
-	// clock at the latest.
+	// scanBy schedules a scan for processes no later than the given time on the
+	// session's clock.
 	scanBy(at time.Duration)
 	// reprobe determines again how a process can be read.
 	reprobe(p capture.Process)
-	// restarted handles a reboot. The device's clock has started again.
+	// restarted handles a reboot, after which the device's clock starts from
+	// zero again.
 	restarted(up time.Duration)
 	// userChanged discards the state that depends on the user that the shell
 	// runs as.

@@ -365,8 +365,7 @@ func TestRunStaysWithinBudget(t *testing.T) {
 
 func TestMeterSubtractsIdleLoad(t *testing.T) {
 	var m meter
-	// The load is 20 % all the time, and 80 % while a dump of 10 s runs each
-	// minute.
+	// The load is 20 %, but 80 % during the dump of 10 s in each minute.
 	var used, up time.Duration
 	run := func(d time.Duration, share float64) {
 		used += time.Duration(share * float64(d))
@@ -461,7 +460,7 @@ func TestRunReconnectsUnresponsiveDevice(t *testing.T) {
 					t.Fatalf("resets %v, exit %d, events %+v", d.resets, r.ExitCode, r.events)
 				}
 				for i, at := range d.resets {
-					// The outage is detected after the next reading and its
+					// The outage is detected when the next reading exceeds its
 					// deadline.
 					previous, noticed := from, 45*time.Second
 					if i > 0 {

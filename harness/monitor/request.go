@@ -47,8 +47,8 @@ func (w *LiveRun) discover(ctx context.Context, on []*session) error {
 	return nil
 }
 
-// ProcessSnapshot holds the amounts of resources that one process uses at one
-// time. Values that could not be read are nil; Reasons explains why.
+// ProcessSnapshot holds the resource usage of one process at one point in time.
+// Values that could not be read are nil; Reasons explains why.
 type ProcessSnapshot struct {
 	Device, Process string
 	User, PID       int

@@ -356,7 +356,7 @@ func TestResponseToFaultsOfPhone(t *testing.T) {
 	}
 }
 
-// Ctrl-C at each request of a diagnosis ends the run soon, with a complete
+// Ctrl-C at any request of a diagnosis ends the run promptly, with a complete
 // record and no files left on the phone. Collected artifacts are in the form in
 // which they are to be kept.
 func TestResponseInterruptedAtEachStep(t *testing.T) {
@@ -549,8 +549,8 @@ func TestResponseSweepsItsOwnFiles(t *testing.T) {
 	}
 }
 
-// stubborn is a phone on which the given number of removals fails, and then the
-// given number of sweeps.
+// stubborn is a phone on which the first few removals fail and, once a removal
+// has been requested, the first few sweeps.
 type stubborn struct {
 	*cabled
 	at               sync.Mutex

@@ -156,7 +156,7 @@ func (m *sampling) recordGap(x *subject, up time.Duration) {
 	m.recordEventAt(e, up)
 }
 
-// trendSpans reports whether a trend of the policy continues across a gap.
+// trendSpans reports whether the run's policy continues a trend across a gap.
 func (m *sampling) trendSpans(gap time.Duration) bool {
 	return m.run.Policy.Name == detector.PolicyRobust && gap <= m.run.Policy.MaxGap
 }
@@ -215,8 +215,8 @@ func (m *sampling) takeFailure(x *subject, err error) {
 	}
 }
 
-// pauseAfter returns the device time for which a process that does not respond
-// is not read. It starts at half a minute and doubles each time, up to eight
+// pauseAfter returns how long, in device time, a process that does not respond
+// is skipped. It starts at half a minute and doubles each time, up to eight
 // minutes.
 func pauseAfter(times int) time.Duration {
 	return 15 * time.Second << min(times, 5)

@@ -169,8 +169,8 @@ func (s *session) ask(do func()) error {
 	}
 }
 
-// sendDue sends every request that is due. To a device that does not respond,
-// it sends only pulse requests.
+// sendDue sends every request that is due. It sends only pulse requests to a
+// device that does not respond.
 func (s *session) sendDue(ctx context.Context) {
 	s.marks.order()
 	now := s.clock.now()
@@ -247,7 +247,7 @@ func (s *session) userChanged() {
 	s.discovery.userChanged()
 }
 
-// restarted implements loop. The time axis of the run continues at the time of
+// restarted implements loop. The time axis of the run continues according to
 // the host's clock. It never goes backward, even if the host was suspended and
 // its clock is behind.
 func (s *session) restarted(up time.Duration) {

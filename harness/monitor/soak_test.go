@@ -363,8 +363,8 @@ func soakOptions(t *testing.T, benches []*bench) Options {
 
 // checkSoak compares the record of a phone with its faults: each fault may
 // cause missing samples while it lasts and for one interval before and after
-// it. Stalls of the test machine, as measured by its clock, are allowed in
-// addition.
+// it. Stalls of the test machine, as measured by its clock, are allowed as
+// well.
 func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 	t.Helper()
 	faults, distorted := len(b.past), false

@@ -44,8 +44,8 @@ func (d *Daemon) Addr() string { return d.end.address() }
 // reconnect by themselves.
 func (d *Daemon) Drop() { d.end.drop() }
 
-// Close ends every connection and command, and returns when all of them have
-// ended.
+// Close closes every connection, stops every command, and returns when all of
+// them have ended.
 func (d *Daemon) Close() error { return d.end.close() }
 
 func (d *Daemon) handle(ctx context.Context, conn net.Conn) {

@@ -47,7 +47,7 @@ func readPacket(r io.Reader) (packet, error) {
 	p := packet{command: le.Uint32(h[0:]), arg0: le.Uint32(h[4:]), arg1: le.Uint32(h[8:]), checksum: le.Uint32(h[16:])}
 	n := le.Uint32(h[12:])
 	if magic := le.Uint32(h[20:]); magic != p.command^0xffffffff {
-		return packet{}, fmt.Errorf("read a header: magic %#x does not fit command %#x", magic, p.command)
+		return packet{}, fmt.Errorf("read a header: magic %#x does not match command %#x", magic, p.command)
 	}
 	if n > maxPayload {
 		return packet{}, fmt.Errorf("read a header: payload of %d bytes is too large", n)

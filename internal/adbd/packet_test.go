@@ -115,8 +115,8 @@ func (h host) read() packet {
 	return p
 }
 
-// want reads one packet and compares it with the arguments; negative and empty
-// ones are not compared.
+// want reads one packet and compares it with the arguments; a negative or empty
+// argument matches anything.
 func (h host) want(command uint32, arg0, arg1 int, payload string) packet {
 	h.t.Helper()
 	p := h.read()

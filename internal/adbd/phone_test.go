@@ -23,8 +23,8 @@ type memoryPhone struct {
 	mu    sync.Mutex
 	id    Identity
 	files map[string]*memoryFile
-	// created, closed and aborted count the writers that Create has returned,
-	// that were closed and that were aborted.
+	// created, closed and aborted count the writers that were returned by
+	// Create, closed and aborted, respectively.
 	created, closed, aborted int
 }
 

@@ -51,9 +51,9 @@ func (p *plug) release(c io.Closer) {
 	delete(p.conns, c)
 }
 
-// pull ends all connections and commands of the phone. It closes the
-// connections first, so a command that is canceled can no longer report an exit
-// status.
+// pull closes all connections of the phone and stops its commands. It closes
+// the connections first, so a command that is canceled can no longer report an
+// exit status.
 func (p *plug) pull() {
 	p.mu.Lock()
 	p.gone = true

@@ -79,8 +79,8 @@ func (s *Server) Remove(phone Phone) { s.roster.remove(phone.Identity().Serial) 
 // Drop interrupts all connections; new ones are still accepted.
 func (s *Server) Drop() { s.end.drop() }
 
-// Close ends every connection and command, and returns when all of them have
-// ended.
+// Close closes every connection, stops every command, and returns when all of
+// them have ended.
 func (s *Server) Close() error { return s.end.close() }
 
 // handle answers the requests of one connection until a request takes over the

@@ -103,8 +103,8 @@ func TestShellOutputs(t *testing.T) {
 	}
 }
 
-// unpack returns the contents of a service's stdout packets, which its exit
-// packet must follow.
+// unpack returns the contents of a service's stdout packets, and checks that
+// the exit packet comes last.
 func unpack(t *testing.T, s string) string {
 	var out strings.Builder
 	for len(s) >= shellHeader {

@@ -26,10 +26,11 @@ type reached struct {
 // its own run.
 func reach(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d runs of 8 h per row that pass, each with leaks added to its own samples, starting "+
-			"at 2, 7 and 13 %% of the run. *stated* is the median, in MB/h, of the slowest leak m that the verdict "+
-			"rules out; *found* is the median of the slowest leak that is found. The last columns are percentages of "+
-			"the slowest found leaks: within a factor of 1.5 of m, above 1.5 m, and below m/1.5.", o.nights),
+		about: fmt.Sprintf("Each row uses %d runs of 8 h that pass. Leaks that start at 2, 7 and 13 %% of the run "+
+			"are added to the samples of each run. *stated* is the median, in MB/h, of the slowest leak m that the "+
+			"verdict rules out; *found* is the median of the slowest leak that is found. The last columns are "+
+			"percentages of the slowest found leaks: within a factor of 1.5 of m, above 1.5 m, and below m/1.5.",
+			o.nights),
 		head: []string{"noise", "stated", "found", "within 1.5", "above", "below"},
 	}
 	for _, s := range scenario.Noise(whole)[3:] {

@@ -6,7 +6,7 @@ import "github.com/leakgate/leakgate/detector"
 const DiagnosisSchema = "leakgate.diagnosis/1"
 
 // Diagnosis describes the artifacts that were collected from one process at one
-// time, and the findings.
+// point in time, and the findings.
 type Diagnosis struct {
 	// Schema is set in diagnosis.json only.
 	Schema  string `json:"schema,omitempty"`

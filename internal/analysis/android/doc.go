@@ -3,9 +3,9 @@
 // process was to each way of running out of memory. For dumps of a JVM, it
 // supports the topics that do not need Android.
 //
-// Each topic has its own function, and Read combines all of them. It collects
-// the records that the topics need level by level, so it reads the file again
-// at most four times, and only where needed.
+// Each topic has its own function, and Read combines all of them. It collects,
+// level by level, the records that the topics need, so it rereads the file at
+// most four times, and only where needed.
 //
 // An Inspector determines which objects are needed and which leak, according to
 // the contracts of Android's classes. Matchers describe the references through

@@ -26,7 +26,7 @@ func (i *Inspector) unwrapped(o heap.Object) (heap.Object, bool) {
 			break
 		}
 		// While a context is being unwrapped, it is recorded as wrapping
-		// nothing; this ends cycles.
+		// nothing, which breaks cycles.
 		i.components[at] = noArray
 		path = append(path, at)
 		next, end, ok := i.unwrap(at)

@@ -60,8 +60,8 @@ type top struct {
 	hasView, hasParent bool
 }
 
-// highestView is the maximum number of nested views that are followed; it ends
-// cycles.
+// highestView is the maximum number of nested views that are followed; this
+// limit breaks cycles.
 const highestView = 1 << 12
 
 func (i *Inspector) topOf(o heap.Object) (t top) {

@@ -189,8 +189,8 @@ func (m *metadataTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
 	}
 }
 
-// display records a display if it is larger than all previous ones, or as large
-// and narrower.
+// display records a display if it is larger than all previous ones, or equally
+// large but narrower.
 func (m *metadataTopic) display(r *heap.Record) {
 	width, _ := r.IntOf(m.width)
 	height, _ := r.IntOf(m.height)

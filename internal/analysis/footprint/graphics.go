@@ -33,7 +33,8 @@ type Buffer struct {
 	KB    known.Int
 }
 
-// GraphicsReading describes the graphics memory of a process at one time.
+// GraphicsReading describes the graphics memory of a process at one point in
+// time.
 type GraphicsReading struct {
 	// Rows of meminfo. Android omits rows that contain only zeros: if the
 	// caller has read a whole table, missing rows are 0.

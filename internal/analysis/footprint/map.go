@@ -37,8 +37,9 @@ type Mapping struct {
 	Usage
 }
 
-// Map is the memory map of a process at one time, with its mappings added up by
-// name. Its size in memory is bounded by the number of different names.
+// Map is the memory map of a process at one point in time, with its mappings
+// added up by name. Its size in memory is bounded by the number of different
+// names.
 type Map struct {
 	most    int
 	rows    map[mapKey]*mapSums

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// commLen is the maximum length of a name: TASK_COMM_LEN without the zero
-	// at its end (include/linux/sched.h). A name of this length may be
+	// commLen is the maximum length of a name: TASK_COMM_LEN without the
+	// terminating zero (include/linux/sched.h). A name of this length may be
 	// truncated.
 	commLen = 15
 	// maxThreadName is the maximum length of a name that is not from the

@@ -25,8 +25,8 @@ type Thread struct {
 
 func (t Thread) bounded() string { return t.Name[:min(len(t.Name), maxThreadName)] }
 
-// ThreadReading holds the threads of a process at one time. If two threads have
-// the same ID, only the first one counts.
+// ThreadReading holds the threads of a process at one point in time. If two
+// threads have the same ID, only the first one counts.
 type ThreadReading struct {
 	Threads []Thread
 	// Stack is the memory of all stacks.

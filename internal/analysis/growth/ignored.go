@@ -3,7 +3,7 @@ package growth
 import "github.com/leakgate/leakgate/internal/analysis/trace"
 
 // Ignored lists references of the runtime, a platform or a test library below
-// which objects accumulate without being a leak of the app. Each entry applies
+// which objects accumulate without being a leak in the app. Each entry applies
 // only to builds that have the reference. These references are ignored in
 // addition to those that never explain what holds an object.
 func Ignored(b trace.Build) (list []trace.Matcher) {

@@ -368,8 +368,8 @@ func count(n *naiveNode) int {
 }
 
 // If two edges lead from one batch to the same object, the object belongs to
-// the edge that the search met first, even if that edge first led to another
-// object.
+// the edge that the search encountered first, even if that edge first led to
+// another object.
 func TestFirstWay(t *testing.T) {
 	h := hproftest.Java(1)
 	from, to := h.Declare("a.C1", nil, "object f", "object h"), h.Declare("a.C3", nil, "object f")

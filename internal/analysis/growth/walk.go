@@ -424,8 +424,8 @@ func (w *walk) edge(e trace.Edge) uint32 {
 	var slot *uint32
 	switch {
 	case e.Name != "" && e.Kind == trace.FieldEdge:
-		// Such a field does not belong to the object itself; there are few such
-		// fields.
+		// The field belongs to another object. Such edges are rare, so their
+		// numbers are not cached.
 		return w.newEdge(e)
 	case e.Kind == trace.FieldEdge:
 		slot = place(&w.known.fields[class], int(e.Place))

@@ -11,9 +11,9 @@ import (
 
 // Accumulation is a place in the dominator tree where memory accumulates in
 // many objects of one class. The idea is Eclipse MAT's "accumulation point":
-// going down from the roots, the place where the retained memory splits into
-// many parts. If a separate GC root holds each of the objects, the place is
-// above the tree.
+// the first place on the way down from the roots where the retained memory
+// splits into many parts. If a separate GC root holds each of the objects, the
+// place is above the tree.
 type Accumulation struct {
 	// Object is the place; Retained is its retained size. If GC roots hold the
 	// objects, Object is the one with the largest retained size, and Retained
@@ -92,9 +92,9 @@ type AccumulationOptions struct {
 // objects that retain at least Least and meet one of two conditions:
 //   - no child retains more than half of the object's retained size, but at
 //     least Fewest children of one class together do; or
-//   - the object and the objects of its class that it dominates through objects
-//     of this class only number at least Fewest, and none of them alone
-//     accounts for more than half of the bytes.
+//   - there are at least Fewest objects of the object's class, counting the
+//     object itself and those that it dominates only through objects of this
+//     class, and none of them alone accounts for more than half of the bytes.
 //
 // Accumulations do not contain each other. Class objects are not accumulated
 // objects, because programs normally have many classes with static fields. The

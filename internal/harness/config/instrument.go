@@ -175,7 +175,7 @@ func argumentsKey(into *map[string]string) key {
 			if len(out) > 0 {
 				*into = out
 			}
-		}}.document("Further arguments of the runner (-e NAME VALUE).", "{ size: small }")
+		}}.document("Additional arguments for the runner (-e NAME VALUE).", "{ size: small }")
 }
 
 // argument reads one argument of the runner.

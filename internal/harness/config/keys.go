@@ -129,7 +129,7 @@ func schema(c *Config) []key {
 				list(&c.Devices.Serials, serial, distinct|mayBeEmpty)).
 				document("The devices to use; an empty list means all attached devices.", "[emulator-5554]"),
 			value("min_api", &c.Devices.MinAPI, count(18, 100)).
-				document("The lowest API level of Android; older devices are skipped.", "26"),
+				document("The minimum Android API level; older devices are skipped.", "26"),
 			value("require", &c.Devices.Require, count(1, 1000)).
 				document("The minimum number of devices.", "2"),
 			value("stand_in", &c.Devices.StandIn, switchKind).

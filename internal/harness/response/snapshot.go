@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// MemorySnapshot holds what was read from one life of a process at one time,
-// for later comparison. Missing readings are nil or unknown.
+// MemorySnapshot holds what was read from one life of a process at one point in
+// time, for later comparison. Missing readings are nil or unknown.
 type MemorySnapshot struct {
 	// smaps and showmap contain the same mappings from two sources, with
 	// slightly different sums.
