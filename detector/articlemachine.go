@@ -108,7 +108,7 @@ func (d *articleMachine) restart(at time.Duration) []Transition {
 
 // gap records that the device was not watched for some time; at is the end of
 // this gap. No conclusion crosses a gap: the windows are emptied as after a
-// restart and suspicion starts over. The state LEAKING remains.
+// restart and suspicion starts over. The state LEAKING is kept.
 func (d *articleMachine) gap(at time.Duration) []Transition {
 	// A clock that goes backwards means a restart, not a gap. A breakdown that
 	// was added before the gap may be newer than the sample that ends it.

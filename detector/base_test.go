@@ -196,7 +196,7 @@ func TestCompareToKeepsState(t *testing.T) {
 }
 
 // TestCompareToFallingBase checks that a falling base run does not make a
-// process that does not grow look like a leak.
+// process that does not grow appear to leak.
 func TestCompareToFallingBase(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, hours := range []float64{2, 4, 8} {
@@ -279,7 +279,7 @@ func TestCompareToLives(t *testing.T) {
 }
 
 // TestCompareToAfterDeaths checks that a base run does not clear a process that
-// repeatedly died because of memory, whatever its last life shows.
+// repeatedly died from lack of memory, whatever its last life shows.
 func TestCompareToAfterDeaths(t *testing.T) {
 	base, _ := watched(scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7}, 1, asThree)
 	head := detector.New(detector.RobustPolicy())

@@ -192,8 +192,8 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestRepeatAfterGap checks that the first reading after a gap is also
-// counted only once.
+// TestRepeatAfterGap checks that the first reading after a gap is also counted
+// only once.
 func TestRepeatAfterGap(t *testing.T) {
 	d := detector.New(detector.RobustPolicy())
 	add := func(at time.Duration) { d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB}) }
@@ -205,8 +205,8 @@ func TestRepeatAfterGap(t *testing.T) {
 	}
 }
 
-// overtaken returns the inputs with each sample moved before the breakdown of
-// the same time.
+// overtaken returns the inputs with each sample moved before the breakdown that
+// has the same time.
 func overtaken(list []seen) []seen {
 	list = slices.Clone(list)
 	for n := 2; n < len(list); n++ {

@@ -60,12 +60,12 @@ type lives struct {
 	// stored in list.
 	count, levels int
 	causes        [Rebooted + 1]int
-	// early holds the causes of deaths that were reported before the restart
-	// that followed the death.
+	// early holds the causes of death that were reported before the
+	// corresponding restart.
 	early []Cause
 	// longest is the longest life that ended.
 	longest time.Duration
-	// expected describes the next death because of memory, as predicted from
+	// expected describes the next death from lack of memory, as predicted from
 	// these lives. changed reports whether the lives have changed since
 	// expected was computed.
 	expected relapse
@@ -125,8 +125,9 @@ const (
 	// A life without growth that is at least outlives times as long as the
 	// others is evidence that the others were only warming up.
 	outlives = 3
-	// leastMemoryDeaths is the minimum number of deaths because of memory that
-	// prove a leak. A single OutOfMemoryError may be caused by one large image.
+	// leastMemoryDeaths is the minimum number of deaths from lack of memory
+	// that prove a leak. A single OutOfMemoryError may be caused by one large
+	// image.
 	leastMemoryDeaths = 3
 )
 
@@ -428,7 +429,7 @@ func sharesOfLives(list []pastLife, span time.Duration) shares {
 	return out
 }
 
-// memoryDeaths counts the lives that ended because of memory.
+// memoryDeaths counts the deaths from lack of memory.
 func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
 	n := m.lives.causes[OutOfMemory]
 	if pooled && p.killsCount() {

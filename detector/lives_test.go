@@ -197,8 +197,8 @@ func short(lives, minutes int, cause detector.Cause, early bool,
 func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
 
 // TestMemoryDeaths checks that lives that are too short for any trend are
-// reported as a leak if three of them died because of memory. A kill due to low
-// memory on the device also counts, but only if the process grew.
+// reported as a leak if three of them died from lack of memory. A kill due to
+// low memory on the device also counts, but only if the process grew.
 func TestMemoryDeaths(t *testing.T) {
 	flat := func(i int, age float64) float64 { return 200 + rippled(i, age) }
 	warm := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/3)) + rippled(i, age) }

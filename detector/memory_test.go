@@ -94,7 +94,7 @@ func TestDetectorMemory(t *testing.T) {
 
 // TestHeapOverAWeek checks that memory does not grow over a week of restarts,
 // gaps, leaks and incomplete breakdowns. Real growth appears in each of three
-// tries; growth by allocations of the runtime does not.
+// tries; growth caused by allocations of the runtime does not.
 func TestHeapOverAWeek(t *testing.T) {
 	var heap [8]float64
 	for range 3 {

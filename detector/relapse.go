@@ -6,14 +6,14 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// relapse describes the lives that died because of memory, so that a life that
-// is about to die for the same reason is recognized.
+// relapse describes the lives that ended with a death from lack of memory, so
+// that a life that is about to die for the same reason is recognized.
 type relapse struct {
-	// deaths is the number of deaths because of memory; if there are fewer than
-	// leastMemoryDeaths, no alarm is raised.
+	// deaths is the number of deaths from lack of memory; if there are fewer
+	// than leastMemoryDeaths, no alarm is raised.
 	deaths int
-	// begins and ends are the median levels in MB at which the lives that died
-	// because of memory began and ended.
+	// begins and ends are the median levels in MB at which these lives began
+	// and ended.
 	begins, ends float64
 	shares       shares
 }
@@ -47,13 +47,13 @@ func (m *robustMachine) relapseOf() relapse {
 }
 
 // near reports whether a process at a level in MB is close to another death
-// because of memory.
+// from lack of memory.
 func (r *relapse) near(mb float64) bool {
 	height := r.ends - r.begins
 	return r.deaths >= leastMemoryDeaths && height >= leastGrowth && mb >= r.begins+relapseHeight*height
 }
 
-// relapsed raises the alarm for a process that repeatedly died because of
+// relapsed raises the alarm for a process that repeatedly died from lack of
 // memory and is close to the next such death. The lives of such a process may
 // be too short for any look. The alarm is raised once per life, and not during
 // the cooldown after a diagnosis.

@@ -59,7 +59,7 @@ func (r *relapses) alarms() []detector.Transition {
 		func(s detector.Transition) bool { return s.To != detector.Leaking || s.From == detector.Leaking })
 }
 
-// TestRelapse counts the alarms of processes that died because of memory, and
+// TestRelapse counts the alarms of processes that died from lack of memory, and
 // of other processes.
 func TestRelapse(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }

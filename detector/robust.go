@@ -35,7 +35,7 @@ const (
 	// keepSteps is the maximum advantage in BIC that steps may have over the
 	// line in later looks, because correlated noise looks like steps.
 	// threeStepsCost is added to the BIC of three steps, because their
-	// positions were searched.
+	// positions were chosen to fit the levels.
 	keepSteps, threeStepsCost = 4.0, 3.0
 	// A curve that fits better than the line is ignored if the t of the rise is
 	// at least steadyT and the rise from the third quarter to the last is at

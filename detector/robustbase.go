@@ -280,7 +280,7 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	// A warm-up does not explain repeated deaths because of memory, so a
+	// A warm-up does not explain repeated deaths from lack of memory, so a
 	// process with at least leastMemoryDeaths of them does not match its base
 	// runs.
 	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths

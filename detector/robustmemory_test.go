@@ -111,7 +111,7 @@ func TestRobustMemory(t *testing.T) {
 }
 
 // TestRobustOfTwoMonths checks that a leak that begins after 60 days is found.
-// After some days the floors are longer, and so is the time between two looks:
+// After a few days the floors are longer, and so is the time between two looks:
 // up to 80 min.
 func TestRobustOfTwoMonths(t *testing.T) {
 	for days, latest := range map[int]time.Duration{

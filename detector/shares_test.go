@@ -130,8 +130,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// leakingBy watches a process that leaks at the given rates in MB/h for some
-// hours.
+// leakingBy watches a process that leaks at the given rates in MB/h for the
+// given time.
 func leakingBy(seed uint64, sigma float64, length time.Duration, rates map[Dimension]float64) (*Detector,
 	[]Transition) {
 	s := simulation{policy: RobustPolicy(), seed: seed, length: length, sigma: sigma}

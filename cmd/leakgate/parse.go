@@ -41,14 +41,14 @@ func parseCommand(c *console) *cobra.Command {
 		Use: "parse KIND FILE", GroupID: groupRecords,
 		Short: "print what a parser reads from device output",
 		Long: `Read saved output of a device and print the values in it. FILE may be compressed with
-gzip; "-" is standard input. A value that is not in FILE is null. An error message of
+gzip; "-" is standard input. A value that is not in FILE is null. An error message from
 the device is reported as such.
 
 KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 		Example: `  adb shell dumpsys meminfo com.shop | leakgate parse meminfo - --json
   leakgate parse logcat night.log.gz --process com.shop`,
 		Annotations: manual{
-			exits: "0 FILE was read, even if it contains an error message of the device\n" +
+			exits: "0 FILE was read, even if it contains an error message from the device\n" +
 				"2 the command line is invalid, or the file cannot be read",
 			page: "docs/formats/parse.md",
 		}.annotations(),

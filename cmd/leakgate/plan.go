@@ -186,7 +186,8 @@ func (f *runFlags) folder(c console, verb string) string {
 		time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
 }
 
-// chooseOutHint adds what to do if the directory of a run cannot be created.
+// chooseOutHint adds advice to the error for a run directory that cannot be
+// created.
 func (f *runFlags) chooseOutHint(err error) error {
 	if f.out == "" {
 		return fmt.Errorf("%w; name a writable directory with --out DIR", err)

@@ -29,8 +29,8 @@ const (
 	pin, password = "481516", "alice-the-user"
 )
 
-// A run with a leak whose dump is kept stripped leaves no file that other users
-// may read, and no data about the host or about other apps.
+// A run that finds a leak and keeps a stripped dump leaves no file that other
+// users can read, and no data about the host or about other apps.
 func TestRunIsPrivate(t *testing.T) {
 	for name, c := range map[string]struct {
 		umask int

@@ -486,7 +486,7 @@ func bytesText(n *int64) string {
 // MB.
 func leaked(from, to float64) float64 { return (to - from) * leakRate / 3600 }
 
-// assertWhole checks that no data is missing on a build where everything may be
+// assertWhole checks that no data is missing on a build where everything can be
 // read.
 func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()

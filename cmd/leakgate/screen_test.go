@@ -146,9 +146,9 @@ func TestScreenTruncatesOnlyTheTable(t *testing.T) {
 	}
 }
 
-// While a run is in progress, a leak is provisional wherever it is shown, and
-// its kind is shown too. With the article policy, which never revokes a leak, a
-// leak is not provisional. A jump is an event like any other.
+// While a run is in progress, every output marks a leak as provisional and
+// shows its kind. With the article policy, which never withdraws the verdict on
+// a leak, a leak is not provisional. A jump is an event like any other.
 func TestScreenOfALeak(t *testing.T) {
 	rises := record.Event{
 		T: 10, Event: "state", Process: "com.x", From: new(detector.Confirming), To: new(detector.Leaking),

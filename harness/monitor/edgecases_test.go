@@ -24,7 +24,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// hooked is a phone whose hook can fail a command before it runs.
+// hooked is a phone whose hook can make a command fail before it runs.
 type hooked struct {
 	*simulated
 	hook func(ctx context.Context, command string) (ends bool, err error)

@@ -117,8 +117,8 @@ func orchestrated(component string) bool {
 	return strings.HasSuffix(pkg, ".test.orchestrator")
 }
 
-const orchestratedText = "each test runs in its own process: what a test leaks ends with it, and accumulation across " +
-	"tests is not detected"
+const orchestratedText = "each test runs in its own process: leaked objects do not outlive a test, so accumulation " +
+	"across tests is not detected"
 
 func (i Instrument) runOn(ctx context.Context, dev capture.Device, st Env) (*int, error) {
 	for _, w := range i.warnings() {

@@ -54,7 +54,7 @@ func refuses(e dumpsys.DeviceError) bool {
 	return false
 }
 
-// deviceWords returns the first error message of the device in the outputs as
+// deviceWords returns the first error message from the device in the outputs as
 // an error, or nil if there is none.
 func deviceWords(texts ...[]byte) error {
 	for _, text := range texts {
