@@ -110,8 +110,8 @@ const (
 	AtMarks = response.AtMarks
 )
 
-// These values select what is kept of a heap dump after its analysis: the dump
-// with the contents of its primitive arrays zeroed, the entire dump, or
+// These values select which part of a heap dump is kept after its analysis: the
+// dump with the contents of its primitive arrays zeroed, the entire dump, or
 // nothing.
 const (
 	Stripped = response.Stripped
@@ -119,9 +119,9 @@ const (
 	Nothing  = response.Nothing
 )
 
-// These values select what is kept of the device's log: the lines of the app
-// and the system's lines about it, all lines (including those of other apps),
-// or nothing.
+// These values select which part of the device's log is kept: the lines of the
+// app and the system's lines about it, all lines (including those of other
+// apps), or nothing.
 const (
 	LogcatApp  = response.LogcatApp
 	LogcatAll  = response.LogcatAll

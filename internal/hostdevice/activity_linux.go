@@ -63,7 +63,7 @@ const amHelp = `Activity manager (activity) commands:
 const amHelpForce = "      -g: force GC before dumping the heap\n"
 
 // hasForcedCollection reports whether am dumpheap supports -g, which was added
-// in about Android 9.
+// around Android 9.
 func (d *Device) hasForcedCollection() bool { return d.options.API >= 28 }
 
 // intent holds the parsed command line of `am start`.
@@ -168,8 +168,8 @@ func (c *call) startActivity(ctx context.Context) int {
 	return 0
 }
 
-// endApp ends all processes of a package, or the process with the given pid or
-// name.
+// endApp terminates all processes of a package, or the process with the given
+// pid or name.
 func (c *call) endApp(verb string) int {
 	target := c.next()
 	if target == "--user" {

@@ -77,8 +77,8 @@ type appProcess struct {
 	// the output.
 	exitRecorded, outputEnded chan struct{}
 	lastLine                  string
-	// cause is the reason why the device ended the process, or nil if the
-	// device did not end it. It is guarded by the app's lock.
+	// cause is the reason why the device killed the process, or nil if the
+	// device did not kill it. It is guarded by the app's lock.
 	cause *cause
 }
 
@@ -304,7 +304,7 @@ func (a *app) find(target string) (*appProcess, bool) {
 	return nil, false
 }
 
-// stop ends processes, records the cause, and waits until they have ended.
+// stop kills processes, records the cause, and waits until they have exited.
 func (a *app) stop(list []*appProcess, why cause) {
 	a.mu.Lock()
 	for _, p := range list {

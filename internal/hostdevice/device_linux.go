@@ -44,9 +44,9 @@ type Device struct {
 
 var _ adbd.Phone = (*Device)(nil)
 
-// New creates a device; Close ends it. If this process is killed before Close,
-// a small process that New started ends the device's processes and removes its
-// directory.
+// New creates a device; Close shuts it down. If this process is killed before
+// Close, a small process that New started kills the device's processes and
+// removes its directory.
 func New(o Options) (*Device, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -183,7 +183,7 @@ func (d *Device) Package() string { return d.options.Package }
 // Dir returns the device's own directory on this machine. Close removes it.
 func (d *Device) Dir() string { return string(d.dir) }
 
-// Close ends all commands, the app and every other process started in the
+// Close terminates all commands, the app and every other process started in the
 // device, and removes the device's directory.
 func (d *Device) Close() error {
 	d.closing.Do(func() { d.closed = d.close() })

@@ -331,8 +331,8 @@ func TestUploadOwner(t *testing.T) {
 	}
 }
 
-// TestServe ends the program with each of three signals and checks that it
-// leaves neither processes nor the directory behind.
+// TestServe terminates the program with each of three signals and checks that
+// it leaves neither processes nor the directory behind.
 func TestServe(t *testing.T) {
 	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(end.String(), func(t *testing.T) {

@@ -69,7 +69,8 @@ type Request struct {
 	Dir string
 	// App lists other lives of processes of the app, both running and ended.
 	App []KnownProcess
-	// Logcat selects what is kept of the device's log; empty means LogcatApp.
+	// Logcat selects which part of the device's log is kept; empty means
+	// LogcatApp.
 	Logcat KeptLog
 	// Run is part of the file names on the device. It consists of letters and
 	// digits and is different for each run.
@@ -91,7 +92,7 @@ type KnownProcess struct {
 	Until time.Duration
 }
 
-// KeptLog selects what is kept of the device's log.
+// KeptLog selects which part of the device's log is kept.
 type KeptLog string
 
 // The parts of the log that can be kept: the app's lines and the system's lines

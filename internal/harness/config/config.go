@@ -205,15 +205,16 @@ type Diagnose struct {
 	Dump string
 	// Cooldown is the minimum device time between two diagnoses of one process.
 	Cooldown time.Duration
-	// Keep determines what is kept of a heap dump after its analysis: stripped
-	// (the graph without the contents of primitive arrays), raw or none.
+	// Keep determines which part of a heap dump is kept after its analysis:
+	// stripped (the graph without the contents of primitive arrays), raw or
+	// none.
 	Keep string
 	// Collect determines when garbage collections are forced and the remaining
 	// objects are counted: at_marks, never or auto. auto does so at the marks
 	// between two loops, but only in short runs.
 	Collect string
-	// Logcat determines what is kept of the device's log: app (the app's lines
-	// and the system's lines about it), all or none.
+	// Logcat determines which part of the device's log is kept: app (the app's
+	// lines and the system's lines about it), all or none.
 	Logcat string
 	// Texts is "hidden" or "shown". With "hidden", each string of the app is
 	// replaced by a hash.

@@ -118,7 +118,7 @@ func child(t *testing.T, mode string, args ...string) *exec.Cmd {
 }
 
 // holder starts a process that holds devices, and waits until the process holds
-// them. release ends the process normally.
+// them. release makes the process exit normally.
 func holder(t *testing.T, folder string, serials ...string) (cmd *exec.Cmd, release func()) {
 	t.Helper()
 	cmd = child(t, "hold", append([]string{folder}, serials...)...)

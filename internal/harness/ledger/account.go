@@ -37,8 +37,8 @@ type Account struct {
 	// measured is the quantity that the detector of this account judges.
 	measured detector.Quantity
 	swap     swapless
-	// app is the sum over the processes of the app, and member is the part of
-	// this process in it. Both are nil until the process has a value.
+	// app is the sum over the processes of the app, and member is this
+	// process's part of it. Both are nil until the process has a value.
 	app    *AppSum
 	member *member
 	// opened is the earliest t_s at which the series could begin.

@@ -341,8 +341,8 @@ func risesWithoutFall(known []int64) int {
 	return n
 }
 
-// countRises reports whether a count rises over all loops, or over the latest
-// ones to a value above all earlier values.
+// countRises reports whether a count rises over all loops, or rises over the
+// latest loops to a value above all earlier ones.
 func countRises(known []int64) bool {
 	if rises(known) {
 		return true

@@ -88,8 +88,9 @@ func (p *Part) markMissing() {
 	p.eachWindow((*Part).markMissing)
 }
 
-// clockSlack is how far the start times of the run that two lines imply may
-// differ without a reboot. Lines contain times in whole milliseconds.
+// clockSlack is the maximum difference between the run start times implied by
+// two lines that does not indicate a reboot. Lines contain times in whole
+// milliseconds.
 const clockSlack = time.Second
 
 // resync uses the clock of the first line after missing lines. If this line

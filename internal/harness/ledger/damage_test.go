@@ -212,8 +212,8 @@ func checkDamageTold(t *testing.T, run record.Run, warnings []error, number int)
 	}
 }
 
-// checkGap compares the reported gap with the samples before and after the
-// lost line, for a process that is present and does not restart.
+// checkGap compares the reported gap with the samples before and after the lost
+// line, for a process that is present and does not restart.
 func checkGap(t *testing.T, lines []runLine, lost int, got, whole record.Process) {
 	t.Helper()
 	if whole.Restarts > 1 || whole.Gaps > 1 || whole.Missed > 0 {
@@ -322,7 +322,7 @@ func rebooted(reported ...string) []string {
 	return slices.Concat(steadyLines(60, 0, "smaps_rollup"), reported, second)
 }
 
-// If no line reports a reboot, it is recognized by the clock. The transitions
+// If no line reports a reboot, it is recognized from the clock. The transitions
 // after the reboot have the same times as if it had been reported.
 func TestRebuildWithoutRebootLine(t *testing.T) {
 	reported, _, err := rebuildOf(t, linesOf(rebooted(

@@ -302,8 +302,8 @@ func (p *Part) skipWarnings() []string {
 	var out []string
 	if n := p.skippedMarks; n > 0 {
 		out = append(out,
-			fmt.Sprintf("device %s: %s skipped because they came too fast, without counts or dumps; set one mark in "+
-				"each loop", p.header.Device, text.Count(n, "mark was", "marks were")))
+			fmt.Sprintf("device %s: %s skipped because they came too fast, and have no counts or dumps; set "+
+				"one mark in each loop", p.header.Device, text.Count(n, "mark was", "marks were")))
 	}
 	if n := p.skippedEvents; n > 0 {
 		out = append(out,

@@ -16,7 +16,7 @@ func (a *Account) Record(processes int) record.Process {
 	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
 	if a.part.workloadEnded() != nil {
-		// The detector learns of the end of a workload only here, because
+		// The detector is notified of the end of a workload only here, because
 		// another workload could have followed.
 		a.Detector.EndWorkload(a.part.load.up)
 	}
@@ -57,7 +57,8 @@ func (a *Account) Record(processes int) record.Process {
 	}
 	if n := a.limits.dropped; n > 0 {
 		p.Warnings = append(p.Warnings,
-			text.Plural(n, "more early warning of limits is skipped", "more early warnings of limits are skipped"))
+			text.Plural(n, "more early warning about limits is skipped",
+				"more early warnings about limits are skipped"))
 	}
 	if a.dropped > 0 {
 		p.Warnings = append(p.Warnings,

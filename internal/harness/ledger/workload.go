@@ -7,8 +7,8 @@ import (
 )
 
 // leastIdle is the minimum number of seconds for which a device must be watched
-// after its last workload for the end of the workload to matter. A shorter time
-// may be needed just to end the run.
+// after its last workload for the end of the workload to matter. Less time than
+// that may pass merely because the run takes time to finish.
 const leastIdle = 120
 
 // workloads tracks the workloads that stress the apps of one device.

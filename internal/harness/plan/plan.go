@@ -65,8 +65,8 @@ func Build(ctx context.Context, dir, variant string) *record.Revision {
 	return r
 }
 
-// BuildOfCI returns the build that the variables of a CI job name; nil outside
-// of CI.
+// BuildOfCI returns the build identified by the environment variables of a CI
+// job; nil outside of CI.
 func BuildOfCI(getenv func(string) string) *record.Revision { return revision.OfCI(getenv) }
 
 // Choice returns the devices that the file requests.

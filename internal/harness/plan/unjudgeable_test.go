@@ -57,8 +57,8 @@ func TestFileCannotJudge(t *testing.T) {
 	}
 }
 
-// In the documentation, every example of an entire file can judge something,
-// with each profile.
+// In the documentation, every example of a complete file describes a run that
+// can judge something, with each profile.
 func TestExamplesCanJudge(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```yaml\n((?:#[^\n]*\n)*version: 1\napp:.*?)```")
 	checked := 0

@@ -15,7 +15,7 @@ import (
 )
 
 // late returns a table of eight hours, with a row every 30 s, of a process that
-// leaks 65 MB/h after the first 3.5 h, or never.
+// never leaks or that leaks 65 MB/h after the first 3.5 h.
 func late(leaks bool) []string {
 	r := rand.New(rand.NewPCG(5, 5))
 	rows := []string{"t_s,process,pid,pss_kb"}
@@ -30,7 +30,7 @@ func late(leaks bool) []string {
 }
 
 // If a table is damaged, only the damaged rows are lost. They are counted, and
-// a leak after them is not reported as a pass.
+// the table does not pass if there is a leak after them.
 func TestDamagedTables(t *testing.T) {
 	// each returns a function that replaces the rows with the given numbers by
 	// the results of f.

@@ -765,7 +765,7 @@ func TestDeathsOfTables(t *testing.T) {
 		},
 		"invalid reason": {
 			"t_s,pss_kb,death\n0,1024,sadness\n30,1024,\n", map[string]int{"unknown": 1}, 1,
-			`line 2: death: unknown reason "sadness", taken as unknown; write one of anomaly, anr, crash`,
+			`line 2: death: unknown reason "sadness", treated as unknown; write one of anomaly, anr, crash`,
 		},
 		"a death reported as unknown": {
 			"t_s,pss_kb,death\n0,1024,unknown\n30,1024,\n", map[string]int{"unknown": 1}, 1, "",

@@ -208,7 +208,7 @@ func (t *tableReader) death(x *track) string {
 	if reason == unknownReason || slices.Contains(ledger.Reasons(), reason) {
 		return strings.Clone(reason) // the buffer of the row is reused
 	}
-	x.problems.add(t.line, "%s: unknown reason %s, taken as unknown; write one of %s", deathColumn, quoted(cell),
+	x.problems.add(t.line, "%s: unknown reason %s, treated as unknown; write one of %s", deathColumn, quoted(cell),
 		strings.Join(ledger.Reasons(), ", "))
 	return unknownReason
 }

@@ -26,7 +26,7 @@ func readGfxinfo(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 		m.graphics.gfxinfo = p
 		return drawnLines(p), nil
 	}
-	return nil, errors.New("nothing about the process found")
+	return nil, errors.New("nothing found about the process")
 }
 
 func drawnLines(p *dumpsys.GfxProcess) []string {

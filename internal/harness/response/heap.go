@@ -390,9 +390,8 @@ func (c *Case) kept(file, note string, err error) string {
 	return file
 }
 
-// notAnalysed returns a note that says what to do with a dump that an
-// interrupted run has not analyzed. file is its current name, empty if the dump
-// is gone.
+// notAnalysed returns a note on what to do with a dump that an interrupted run
+// has not analyzed. file is its current name, empty if the dump is gone.
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {
 	case c.Trigger != record.TriggerDemand:
@@ -400,7 +399,7 @@ func (r *Responder) notAnalysed(c *Case, file string) string {
 	case r.options.Keep == Nothing:
 		return "the diagnosis was interrupted before the dump was analyzed, and the dump is not kept"
 	case file == "":
-		return "the diagnosis was interrupted before the dump was analyzed, and it could not be kept"
+		return "the diagnosis was interrupted before the dump was analyzed, and the dump could not be kept"
 	}
 	return "the diagnosis was interrupted before the dump was analyzed: run leakgate analyze " + file
 }

@@ -98,8 +98,8 @@ func readExitInfo(c *Case, _ *MemorySnapshot, text []byte) ([]string, error) {
 	return lines, nil
 }
 
-// endedAt returns when a process ended, by the device's clock, or the zero time
-// if the timestamp is invalid.
+// endedAt returns when a process ended, according to the device's clock, or the
+// zero time if the timestamp is invalid.
 func endedAt(e dumpsys.Exit) time.Time {
 	at, _ := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // also accepts fractions
 	return at

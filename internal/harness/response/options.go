@@ -19,7 +19,7 @@ const (
 	AtMarks Dump = "at_marks"
 )
 
-// Keep determines what is kept of a heap dump after its analysis.
+// Keep determines which part of a heap dump is kept after its analysis.
 type Keep string
 
 // What is kept: the dump with its primitive arrays zeroed, the whole dump, or
@@ -31,7 +31,7 @@ const (
 	Nothing  Keep = "none"
 )
 
-// Logcat determines what is kept of the device's log in a diagnosis.
+// Logcat determines which part of the device's log is kept in a diagnosis.
 type Logcat = diagnose.KeptLog
 
 // The parts of the log that can be kept: the app's lines and the system's lines
@@ -51,8 +51,8 @@ const DefaultCooldown = 30 * time.Minute
 type Options struct {
 	Dump Dump
 	Keep Keep
-	// Logcat determines what is kept of the device's log, which contains lines
-	// of every app; empty means LogcatApp.
+	// Logcat determines which part of the device's log, which contains lines of
+	// every app, is kept; empty means LogcatApp.
 	Logcat Logcat
 	// ShowTexts shows the app's strings, which may be personal: keys of maps,
 	// names of threads, titles. If it is false, each string is replaced by a

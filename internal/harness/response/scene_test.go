@@ -134,8 +134,8 @@ func (w *watched) order(recipe string, before *MemorySnapshot) Order {
 	}
 }
 
-// diagnose collects and analyses, and checks the invariants that hold for every
-// case.
+// diagnose collects and analyzes the artifacts, and checks the invariants that
+// hold for every case.
 func (w *watched) diagnose(o Order) *Case {
 	w.t.Helper()
 	c, err := w.responder.Collect(w.t.Context(), w.phone, w.facts, o)
@@ -338,7 +338,7 @@ func given(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, fi
 	return c
 }
 
-// analyzed is like given, but also analyses and checks the case.
+// analyzed is like given, but also analyzes and checks the case.
 func analyzed(t testing.TB, r *Responder, recipe string, before *MemorySnapshot, files map[string][]byte) *Case {
 	t.Helper()
 	c := given(t, r, recipe, before, files)

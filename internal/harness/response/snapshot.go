@@ -341,7 +341,7 @@ func readMeminfo(c *Case, m *MemorySnapshot, text []byte) ([]string, error) {
 		m.meminfo = b
 		return lines, nil
 	}
-	return nil, errors.New("nothing about the process found")
+	return nil, errors.New("nothing found about the process")
 }
 
 func blockLines(b *dumpsys.Block) []string {

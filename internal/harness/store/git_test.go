@@ -412,8 +412,8 @@ func TestGitConfiguration(t *testing.T) {
 	}
 }
 
-// No hook of the user is run, neither from the checkout nor from the user's
-// settings.
+// No hook of the user is run, whether it comes from the checkout or from the
+// user's settings.
 func TestGitHooks(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("clone")

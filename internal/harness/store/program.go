@@ -15,8 +15,8 @@ import (
 const (
 	// grace is the real time within which a program must exit after SIGTERM.
 	grace = 2 * time.Second
-	// maxMessages is the maximum number of bytes that are kept of the program's
-	// standard error.
+	// maxMessages is the maximum number of bytes of the program's standard
+	// error that are kept.
 	maxMessages = 16 << 10
 )
 
@@ -43,9 +43,9 @@ type exitError struct {
 
 func (e *exitError) Error() string {
 	if e.messages == "" {
-		return fmt.Sprintf("%s ended with exit code %d", e.program, e.code)
+		return fmt.Sprintf("%s exited with code %d", e.program, e.code)
 	}
-	return fmt.Sprintf("%s ended with exit code %d: %s", e.program, e.code, e.messages)
+	return fmt.Sprintf("%s exited with code %d: %s", e.program, e.code, e.messages)
 }
 
 // run returns the output of the program. The program has no terminal, so it

@@ -308,7 +308,7 @@ func TestCommandFails(t *testing.T) {
 	s, _ := base(t, "fails", time.Minute)
 	for _, err := range []error{second(s.Load(t.Context())), s.Update(t.Context(), writing("x"))} {
 		if err == nil || errors.Is(err, ErrNone) ||
-			!strings.Contains(err.Error(), "exit code 1: cannot reach https://***@host/x ?[2J") {
+			!strings.Contains(err.Error(), "exited with code 1: cannot reach https://***@host/x ?[2J") {
 			t.Error(err)
 		}
 	}

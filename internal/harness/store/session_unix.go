@@ -8,13 +8,13 @@ import (
 )
 
 // detach makes a program start in its own session: the program has no terminal
-// to prompt on, and can be ended together with its child processes.
+// to prompt on, and can be terminated together with its child processes.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }
 
-// endAll ends the remaining processes of a program.
+// endAll kills the remaining processes of a program.
 func endAll(cmd *exec.Cmd) {
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

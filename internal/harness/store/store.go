@@ -129,8 +129,8 @@ func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 // baseline yet. If another writer is faster, apply is called again with the
 // content that this writer stored. An attempt whose confirmation is lost may
 // also be repeated, so apply must recognize its own earlier additions. Nothing
-// is written if apply returns nil or the newest content. An error of apply ends
-// the update.
+// is written if apply returns nil or the newest content. An error from apply
+// aborts the update.
 func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()

@@ -35,7 +35,7 @@ func (t *trip) result(ctx context.Context, err error) record.Trip {
 		t.warn(fmt.Sprintf("the process did not settle before %d of %d readings", t.unsettled, r.Readings))
 	}
 	if n := t.series.swapped(); n > 0 {
-		t.warn(fmt.Sprintf("%s were swapped out during the trip: the dimensions do not include them", text.KB(n)))
+		t.warn(fmt.Sprintf("%s was swapped out during the trip: the dimensions do not include it", text.KB(n)))
 	}
 	r.Warnings = append(r.Warnings, t.warnings...)
 	r.Reason = t.reason(&r, err)
@@ -200,7 +200,7 @@ func leakText(r *record.Trip, m *record.TripMeasure) string {
 		if n := len(r.Growing) - 1; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		if *m.PerLoop == 0 { // objects become larger, not more
+		if *m.PerLoop == 0 { // objects become larger, not more numerous
 			return first.Name + more + ": larger with every loop"
 		}
 		objects := "objects"

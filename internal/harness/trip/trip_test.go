@@ -434,7 +434,7 @@ func TestMissingReadings(t *testing.T) {
 	})
 	if m := measureOf(r, "total_pss"); m.Verdict != record.VerdictNotChecked || *m.PerLoop != 500 || m.Grows ||
 		r.Verdict != record.VerdictPass ||
-		!slices.Contains(r.Warnings, "900 kB were swapped out during the trip: the dimensions do not include them") {
+		!slices.Contains(r.Warnings, "900 kB was swapped out during the trip: the dimensions do not include it") {
 		t.Errorf("%+v", r)
 	}
 	r = run(func(n int) Measured {

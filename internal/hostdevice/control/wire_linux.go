@@ -86,7 +86,7 @@ func Listen(socket string, handler Handler) (*Server, error) {
 	return s, nil
 }
 
-// Close ends all requests and waits for them.
+// Close cancels all requests and waits for them.
 func (s *Server) Close() error {
 	err := s.listener.Close()
 	s.cancel()
@@ -124,8 +124,8 @@ func (s *Server) serve(conn *net.UnixConn) {
 	}()
 	exit := s.handler(ctx, r)
 	// A handler may see that ctx is done before stop runs; in that case stop
-	// alone could not prevent the exit code of an ended command from being
-	// sent.
+	// alone could not prevent the exit code of a command that has already
+	// exited from being sent.
 	if ctx.Err() == nil && stop() {
 		conn.Write([]byte{byte(exit)})
 	}
