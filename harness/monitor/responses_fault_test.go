@@ -357,8 +357,8 @@ func TestResponseToFaultsOfPhone(t *testing.T) {
 }
 
 // Ctrl-C at any request of a diagnosis ends the run promptly, with a complete
-// record and no files left on the phone. Collected artifacts are in the form in
-// which they are to be kept.
+// record and no files left on the phone. Collected artifacts already have the
+// form in which they are kept.
 func TestResponseInterruptedAtEachStep(t *testing.T) {
 	var from time.Time
 	faulty{
@@ -747,8 +747,8 @@ func TestResponseAtEndOfDisconnectedPhone(t *testing.T) {
 	}
 }
 
-// Every prefix of the lines of a run with diagnoses is a valid run, with the
-// diagnoses in that prefix.
+// Every prefix of the lines of a run with diagnoses is a valid run that
+// contains the diagnoses in that prefix.
 func TestResponseRebuildOfEveryPrefix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300),

@@ -83,8 +83,9 @@ func (w *subjects) reconcile(p capture.Process, probe capture.Probe) {
 		x.response = responseState{snapshotAt: x.response.snapshotAt, startupSnapshotAt: x.response.startupSnapshotAt}
 		x.Process, x.probe, x.returns, x.childRecorded = p, probe, 0, false
 		w.startTracking(x)
-		// The time of the latest reading is used instead of the present time,
-		// because later readings cannot have an earlier time.
+		// The event has the time of the latest reading and not the present
+		// time, so no reading of the new life has an earlier time than the
+		// event.
 		w.recordEventAt(w.identity(x, "restart",
 			fmt.Sprintf("pid %d replaced by pid %d; a new series begins", old, p.PID)), w.part.Up())
 	case !x.present:

@@ -230,7 +230,7 @@ func TestServerInterruptsServices(t *testing.T) {
 }
 
 // TestServerInterruptsIdle checks that a file session waiting for a request is
-// also ended.
+// interrupted too.
 func TestServerInterruptsIdle(t *testing.T) {
 	expectNoGoroutines(t)
 	phone := newMemoryPhone("x")
