@@ -21,7 +21,7 @@ type Seen struct {
 func (s *Seen) Dumped() bool { return s.dumped }
 
 // New returns the leaks of a dump that have more objects than in the previous
-// dump, and remembers the dump. It omits leaks of libraries and of Android,
+// dump, and remembers the dump. It omits leaks in libraries and in Android,
 // which the app cannot fix. A leak is not new if its objects already leaked
 // through another path: when the holder of an object changes, so does the key
 // of the leak.

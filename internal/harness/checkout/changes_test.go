@@ -293,7 +293,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestBounds checks that too much output ends git with an error.
+// TestBounds checks that git fails with an error if its output is too large.
 func TestBounds(t *testing.T) {
 	r := newRepository(t)
 	r.write("a.txt", strings.Repeat("a", 1<<20))

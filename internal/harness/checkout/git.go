@@ -111,7 +111,7 @@ func exitCode(err error) int {
 }
 
 // boundedWriter returns an error once the output exceeds the number of bytes in
-// left; the error also ends git.
+// left; git then exits as well.
 type boundedWriter struct {
 	to   io.Writer
 	left int64

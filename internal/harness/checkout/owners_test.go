@@ -67,11 +67,11 @@ func TestOwnersFile(t *testing.T) {
 	want("[]")
 }
 
-// TestOwnersAsGit compares random patterns with git: .gitignore matches like
-// CODEOWNERS. If a pattern ends in `*`, .gitattributes is used instead, which
-// does not match the content of directories. (`a**/b` is not tested: contrary
-// to its manual, git matches any directories with `**` after literal
-// characters.)
+// TestOwnersAsGit compares the matches of random patterns with those of git:
+// .gitignore matches like CODEOWNERS. If a pattern ends in `*`, .gitattributes
+// is used instead, which does not match the content of directories. (`a**/b` is
+// not tested: contrary to its manual, git matches any directories with `**`
+// after literal characters.)
 func TestOwnersAsGit(t *testing.T) {
 	r := newRepository(t)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -225,7 +225,7 @@ type Diagnose struct {
 	Steps map[string][]Step
 }
 
-// Step is a command from the file whose output is kept with a diagnosis.
+// Step is a command that the file defines. Its output is kept with a diagnosis.
 type Step struct {
 	// Name is the name of the output file without its extension. It must differ
 	// from the names of the other steps of the same kind, of the steps of kind

@@ -127,9 +127,9 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// A string from outside the file is also either rejected or accepted unchanged:
-// in both forms of the environment, in flags, and as the name of the profile or
-// of the file.
+// Strings from outside the file are also either rejected or accepted unchanged:
+// values of environment variables of both kinds, values of flags, and the names
+// of the profile and of the file.
 func TestHostileTextsFromOutside(t *testing.T) {
 	const file = "version: 1\napp: { package: com.shop }\nworkload: { command: [x, \"${X:-a}\"] }\nduration: " +
 		"1h\nprofiles: { p: {} }\n"
