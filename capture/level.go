@@ -439,7 +439,7 @@ func (l *Levels) try(ctx context.Context, batch []trial) ([]ProbeResult, error) 
 		f.Answer, f.Reason = judge(string(texts[fmt.Sprintf("read%d", t.PID)]), t.file())
 		alive := strings.HasPrefix(string(texts[fmt.Sprintf("stat%d", t.PID)]), strconv.Itoa(t.PID)+" (")
 		if f.Answer != Available && (!whole || !alive) {
-			f.Answer, f.Reason = Unclear, "the process ended meanwhile"
+			f.Answer, f.Reason = Unclear, "the process ended in the meantime"
 		}
 		out[i] = f
 	}

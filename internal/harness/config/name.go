@@ -15,11 +15,11 @@ const (
 	longestPath    = 4096      // PATH_MAX of Linux
 )
 
-// only returns an error if a name is too long or contains characters other than
-// letters, digits and marks; the error names the first invalid character. Names
-// are used in paths, command lines and reports, so no other characters are
-// allowed.
-func only(what, name, marks string, longest int) *fault {
+// checkText returns an error if a name is too long or contains characters other
+// than letters, digits and marks; the error names the first invalid character.
+// Names are used in paths, command lines and reports, so no other characters
+// are allowed.
+func checkText(what, name, marks string, longest int) *fault {
 	if len(name) > longest {
 		return &fault{message: fmt.Sprintf("%s is too long: %s has at most %d characters", quoted(name), what, longest)}
 	}
@@ -48,7 +48,7 @@ var packagePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-
 // each a letter followed by letters, digits and underscores (AOSP
 // FrameworkParsingPackageUtils.java, validateName).
 func packageName(text string) (string, *fault) {
-	if f := only("a package name", text, "._", longestPackage); f != nil {
+	if f := checkText("a package name", text, "._", longestPackage); f != nil {
 		return "", f
 	}
 	if !packagePattern.MatchString(text) {
@@ -79,7 +79,7 @@ func processPattern(text string) (string, *fault) {
 	case strings.HasPrefix(begin, "-"):
 		return "", &fault{message: quoted(text) + " starts with a hyphen, which commands treat as an option"}
 	}
-	if f := only("a process name", begin, "._:-$/@", longestName); f != nil {
+	if f := checkText("a process name", begin, "._:-$/@", longestName); f != nil {
 		return "", f
 	}
 	return text, nil
@@ -96,7 +96,7 @@ func serial(text string) (string, *fault) {
 	case strings.HasPrefix(text, "-"):
 		return "", &fault{message: quoted(text) + " starts with a hyphen, which commands treat as an option"}
 	}
-	if f := only("a serial number", text, "._-:()[]%@ ", longestName); f != nil {
+	if f := checkText("a serial number", text, "._-:()[]%@ ", longestName); f != nil {
 		return "", f
 	}
 	return text, nil

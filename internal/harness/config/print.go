@@ -236,7 +236,7 @@ duration: 8h
 # between two, and what is kept: stripped of its strings, raw or none.
 # diagnose: { dump: on_leak, cooldown: 30m, keep: stripped }
 
-# The rules that the run must satisfy, compared with earlier runs. By default: no new leak, no
+# The rules that the run must satisfy in comparison with earlier runs. By default: no new leak, no
 # leak that grew, no leak that became heavier.
 # gate: { accepted: leaks-accepted.yaml, leak.per_loop: ["new == 0", "grown == 0"] }
 # baseline: { store: file:leak-baseline.json }

@@ -52,9 +52,9 @@ func isPublic(path string) bool {
 	}, path)
 }
 
-// Redact replaces the values of variables that the file refers to with the
-// references. Use it for messages such as an error about the use of the Config.
-// Names of devices, packages and processes are kept.
+// Redact replaces the values of variables with the references that the file
+// contains in their place. Use it for messages such as an error about the use
+// of the Config. Names of devices, packages and processes are kept.
 func (c *Config) Redact(text string) string { return c.secrets.redact(text) }
 
 // Masked returns a Config that is written with the same references to variables

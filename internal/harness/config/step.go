@@ -172,7 +172,7 @@ func stepName(text string) (string, *fault) {
 	if text == "" {
 		return "", &fault{message: "is empty: write a name for the step's file"}
 	}
-	if f := only("the name of a step", text, "_-", longestStepName); f != nil {
+	if f := checkText("the name of a step", text, "_-", longestStepName); f != nil {
 		return "", f
 	}
 	if lower := strings.ToLower(text); !stepNamePattern.MatchString(text) {

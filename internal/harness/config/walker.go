@@ -602,8 +602,8 @@ type filling struct {
 
 // columnOf returns the column of a part of a value; it searches for the part in
 // the line where the value begins. It returns the column of the value itself if
-// the part is not in that line, or if the line is too long to be searched for
-// each of many values.
+// the part is not in that line, or if the line is so long that searching it for
+// many values would take too long.
 func (w *walker) columnOf(n *yaml.Node, part string) int {
 	const longest = 4096
 	if part == "" || n.Line < 1 {

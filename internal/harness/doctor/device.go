@@ -242,7 +242,7 @@ func (n *inspection) battery(b deviceBattery) {
 		n.device.Temperature = new(float64(b.Temperature.N) / 10)
 		if b.Temperature.N >= hotTenths {
 			n.book.note("battery", Warn,
-				fmt.Sprintf("the battery is at %.1f °C; a hot device throttles, and so does the workload",
+				fmt.Sprintf("the battery is at %.1f °C; a hot device throttles, which slows down the workload",
 					float64(b.Temperature.N)/10), "let it cool down")
 		}
 	}

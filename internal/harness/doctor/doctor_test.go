@@ -173,8 +173,8 @@ func render(t *testing.T, r Report) (text, data string) {
 	return b.String(), string(raw)
 }
 
-// find returns the check with a name, of the first device or process that has
-// it.
+// find returns the check with the given name for the first device or process
+// that has one.
 func find(t *testing.T, r Report, name string) Item {
 	t.Helper()
 	for _, c := range r.Checks {

@@ -202,7 +202,7 @@ const (
 	leastBytes = 64 << 20
 )
 
-const nightNeeds = "8 h take about 1 MB per process, up to 32 MB of logs, 50 to 500 MB per heap dump"
+const nightNeeds = "an 8 h run needs about 1 MB per process, up to 32 MB of logs, and 50 to 500 MB per heap dump"
 
 // directory examines the directory in which run directories are created; a run
 // creates parents that do not exist. It returns false if runs cannot write

@@ -331,7 +331,7 @@ func TestRunsDirectory(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "not")); err == nil {
 		t.Error("the check created the directory")
 	}
-	if c := find(t, r, "directory"); !strings.Contains(c.Text, "8 h take") {
+	if c := find(t, r, "directory"); !strings.Contains(c.Text, "an 8 h run needs") {
 		t.Errorf("%+v", c)
 	}
 	r = examine(t, env, Options{Dir: filepath.Join(file, "runs")})

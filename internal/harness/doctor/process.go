@@ -119,7 +119,7 @@ func (n *inspection) meminfo(ctx context.Context, book *checklist, dev *adb.Devi
 	case ctx.Err() != nil:
 		book.note("meminfo", Unknown, n.describe(ctx, err), "")
 	case errors.Is(err, capture.ErrGone):
-		book.note("meminfo", Unknown, "the process ended meanwhile", "try again")
+		book.note("meminfo", Unknown, "the process ended in the meantime", "try again")
 	case errors.Is(err, capture.ErrNoAnswer):
 		book.note("meminfo", Warn, err.Error(),
 			"bring the app to the foreground: Android freezes background apps, and a frozen or hung app does not "+

@@ -62,7 +62,7 @@ func (l limits) dialer(address string) func(context.Context) (net.Conn, error) {
 
 // probeServer requests the version of the server that dial connects to. If the
 // request is not answered, probeServer sends it again, followed by a newline:
-// servers of line-based protocols, such as HTTP, reject it then, while a hung
+// servers of line-based protocols, such as HTTP, then reject it, while a hung
 // adb server still does not respond.
 func (l limits) probeServer(ctx context.Context, dial func(context.Context) (net.Conn, error)) serverReply {
 	k := probeOnce(ctx, dial, versionRequest, l.answer)

@@ -146,7 +146,7 @@ func expected(r jvmtest.Refactoring, runs int) []string {
 	}
 	var want []string
 	for _, changed := range r.Changed {
-		// One run does not show how much runs differ.
+		// One run does not show how much the results vary.
 		if runs >= 3 || !strings.HasPrefix(changed, "grown ") {
 			want = append(want, changed)
 		}
@@ -162,7 +162,7 @@ func expected(r jvmtest.Refactoring, runs int) []string {
 func screenOf(class string) string { return class[strings.LastIndexByte(class, '$')+1:] }
 
 // checkJudged checks the status of each leak, and that the verdict follows from
-// them.
+// these statuses.
 func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Baseline, head judged) {
 	t.Helper()
 	c := compared(base, head)

@@ -602,7 +602,7 @@ func explained(m *record.TripMeasure, t *record.Trip) bool {
 // places.
 var kinds = map[string]string{"threads": gate.TypeThreads, "library": gate.TypeNative, "graphics": gate.TypeGraphics}
 
-// leastNative is the minimum growth, in bytes, from which native or graphics
+// leastNative is the minimum growth, in bytes, at which native or graphics
 // memory is listed.
 const leastNative = 64 << 10
 

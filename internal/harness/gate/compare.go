@@ -17,7 +17,7 @@ import (
 
 const (
 	// fewestBase is the number of base runs below which only a new leak can
-	// fail. One or two runs do not show how much runs differ.
+	// fail. One or two runs do not show how much the results vary.
 	fewestBase = 3
 	// alpha is the probability of reporting an unchanged count as grown,
 	// divided among the leaks of a comparison (Bonferroni).

@@ -174,7 +174,7 @@ func TestDevicesOfOneModel(t *testing.T) {
 	}
 }
 
-// Three devices of one run do not show how much runs differ.
+// Three devices of one run do not show how much the results of runs vary.
 func TestDevicesOfOneModelAreOneRun(t *testing.T) {
 	more := observed(9, leak("k", "A", kB, 4, 8, 12, 16))
 	for want, of := range map[comparison.Status]func(o *Observation, i int){

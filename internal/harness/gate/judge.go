@@ -534,7 +534,7 @@ func (j *judgement) failCounted(r *Rule, of func(*row) bool) {
 	}
 }
 
-// failRows marks the rows of a kind as failing, except leaks of libraries, and
+// failRows marks the rows of a kind as failing, except leaks in libraries, and
 // adds a reason for each.
 func (j *judgement) failRows(r *Rule, of func(*row) bool) {
 	for i := range j.rows {

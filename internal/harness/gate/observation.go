@@ -363,7 +363,8 @@ type runID struct {
 func (o *Observation) runID() runID { return runID{o.Started.UnixNano(), o.Commit} }
 
 // CountRuns returns the number of distinct runs among observations. The devices
-// of one run count once, because they do not show how much runs differ.
+// of one run count once, because they do not show how much the results of runs
+// vary.
 func CountRuns(list []Observation) int {
 	return countRuns(len(list), func(i int) *Observation { return &list[i] })
 }
@@ -376,8 +377,8 @@ func countRuns(n int, of func(i int) *Observation) int {
 	return len(met)
 }
 
-// newestRuns returns the observations of the newest runs, up to most runs. The
-// newest observation comes first in list.
+// newestRuns returns the observations of the newest runs; most is the maximum
+// number of runs. The newest observation comes first in list.
 func newestRuns(list []Observation, most int) []Observation {
 	met := map[runID]bool{}
 	for i := range list {

@@ -156,7 +156,8 @@ func runJVM(t *testing.T, p program, r *trial) gate.Observation {
 	}
 	o := e.Observations[0]
 	if r.monkey {
-		// The run is recorded like a monkey run: the number of events counts.
+		// The run is recorded like a monkey run: the exposure is the number of
+		// events.
 		o.Unit = gate.UnitEvent
 		for i := range o.Processes[0].Heap.Exposure {
 			o.Processes[0].Heap.Exposure[i] *= monkeyEvents

@@ -92,7 +92,7 @@ func removeDead(folder string) {
 	}
 }
 
-// Close stops the server and ends its pending responses.
+// Close stops the server and cancels its pending requests.
 func (s *Listener) Close() error {
 	err := s.server.Close()
 	<-s.done

@@ -104,7 +104,7 @@ func TestRemoteTurns(t *testing.T) {
 	}
 }
 
-// When the hub ends, the waits of the other processes end.
+// When the hub stops, the other processes stop waiting.
 func TestRemoteTurnAtTheEnd(t *testing.T) {
 	h, l, path := served(t)
 	held, err := h.Turn(t.Context(), "local", func(string) {})
