@@ -166,7 +166,7 @@ func (d *Detector) Verdict() Verdict {
 // same process in base runs that were judged by the same policy. It compares
 // floors. Floors are aligned by loop if both runs have loops, and otherwise by
 // the time since the beginning of the series. Several base runs show how much
-// runs of one build differ. It does not change any of the detectors.
+// runs of one build differ. CompareTo does not change any of the detectors.
 func (d *Detector) CompareTo(bases ...*Detector) (Verdict, error) {
 	head, ok := d.machine.(*robustMachine)
 	if !ok {

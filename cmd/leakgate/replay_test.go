@@ -80,7 +80,7 @@ func TestReplayExitCodes(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a replay that waits for its input.
+// Ctrl-C stops a replay that is waiting for its input.
 func TestReplayInterrupted(t *testing.T) {
 	ctx := minute(t)
 	cmd := program(t, ctx, nil, "replay", "-", "--json")

@@ -65,7 +65,7 @@ func TestStripInterrupted(t *testing.T) {
 	t.Logf("%d of 12 programs were interrupted while they worked", interrupted)
 }
 
-// If nobody reads standard output, Ctrl-C ends the program, and the message
+// If nobody reads standard output, Ctrl-C stops the program, and the message
 // says that the output is incomplete.
 func TestStripInterruptedWhileWriting(t *testing.T) {
 	out, w := pipe(t)

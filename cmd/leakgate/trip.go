@@ -32,7 +32,7 @@ process of the app: objects, threads, files, memory by dimension and, from heap 
 places that accumulate objects.
 
 COMMAND is a scenario that ends where it began: it opens the cart and comes back. It must
-not end the process. It runs twice as a warm-up, then up to --loops times; after every
+not stop the process. It runs twice as a warm-up, then up to --loops times; after every
 two loops, leakgate waits until the app is idle, and takes a reading. The trip ends
 early once nothing grows any more. Caches that fill and one-time initialization are not
 leaks; growth by the same amount with every loop is.

@@ -166,8 +166,8 @@ func TestTripRestartsApp(t *testing.T) {
 	t.Log(want.FindString(errOut))
 }
 
-// Ctrl-C ends a trip immediately, with a complete run directory, and stops the
-// scenario.
+// Ctrl-C stops a trip and its scenario immediately, and the run directory is
+// complete.
 func TestTripAndCtrlC(t *testing.T) {
 	p := startTripping(t, ".Steady", "steady")
 	ctx := minute(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// A full disk ends the program. Only the record remains, and it contains the
-// reason.
+// The program exits if the disk is full. Only the record remains, and it
+// contains the reason.
 func TestWatchOnADiskThatFills(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("leakgate-test", disk, "tmpfs", 0, "size=3M"); err != nil {

@@ -260,7 +260,7 @@ func TestCheckOfScreenClosedInBody(t *testing.T) {
 	})
 }
 
-// A check whose result is unknown does not pass: the body restarts or ends the
+// A check whose result is unknown does not pass: the body restarts or stops the
 // app, the heap of a leaking app cannot be dumped, or a trend has no sample.
 func TestCheckOfUnknownIsInconclusive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -206,7 +206,9 @@ func (c *testChecks) begin() (scale float64) {
 		return 1
 	}
 	s := c.session
-	_ = c.live.discover(c.ctx, []*session{s}) // after an error, running processes count as started by the tests
+	// After an error, running processes are treated as if the tests had started
+	// them.
+	_ = c.live.discover(c.ctx, []*session{s})
 	_ = s.ask(func() {
 		for _, x := range s.subjects.order {
 			if x.present {
