@@ -44,23 +44,34 @@ type Found struct {
 // instead of running pidof or ps: both are missing or differ between releases
 // (toolbox before Android 8), and neither returns the start time.
 func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, error) {
-	m := shell.NewMarker()
-	parts, err := lookFor(ctx, dev, m, findCommand(m, patterns))
+	files, err := readIdentities(ctx, dev, withCommandLine(patterns))
 	if err != nil {
 		return Found{}, err
+	}
+	return collect(files, patterns), nil
+}
+
+// readIdentities reads the files that identify the processes selected by a
+// command. The command prints the path of one file of each of these processes,
+// /proc/PID/FILE.
+func readIdentities(ctx context.Context, dev Device, selection string) ([]processFiles, error) {
+	m := shell.NewMarker()
+	parts, err := lookFor(ctx, dev, m, findCommand(m, selection))
+	if err != nil {
+		return nil, err
 	}
 	files, ok := splitFiles(parts["files"], parts["total"])
 	if !ok {
 		// findEachCommand is needed if the name of a process contains a UUID,
 		// or if the device does not let the shell read the UUID file.
 		m = shell.NewMarker()
-		parts, err = lookFor(ctx, dev, m, findEachCommand(m, patterns))
+		parts, err = lookFor(ctx, dev, m, findEachCommand(m, selection))
 		if err != nil {
-			return Found{}, err
+			return nil, err
 		}
 		files = eachFile(parts)
 	}
-	return collect(files, patterns), nil
+	return files, nil
 }
 
 func lookFor(ctx context.Context, dev Device, m shell.Marker, command string) (map[string][]byte, error) {
@@ -88,22 +99,22 @@ const uuidFile = "/proc/sys/kernel/random/uuid"
 // Android 5 accepts 128 KiB of arguments.
 const processesPerCat = 100
 
-// findCommand returns a command that finds the processes whose command line
-// contains one of the wanted strings, and prints their files. A single grep -l
-// reads all command lines, and each cat prints the files of up to a hundred
-// matching processes, with a UUID after each file. Starting one program takes
+// findCommand returns a command that prints the files of the processes that
+// another command selects. Each cat prints the files of up to a hundred
+// processes, with a UUID after each file. Starting one program takes
 // milliseconds on a phone, so starting a thousand would take seconds.
-func findCommand(m shell.Marker, patterns []Pattern) string {
-	return fmt.Sprintf("u=%s; a=; n=0; t=0; %s; for f in $(%s); do p=${f%%/cmdline}; a=\"$a $p/stat $u $p/status $u "+
-		"$f $u\"; t=$((t+1)); n=$((n+1)); "+
+func findCommand(m shell.Marker, selection string) string {
+	return fmt.Sprintf("u=%s; a=; n=0; t=0; %s; for f in $(%s); do p=${f%%/*}; a=\"$a $p/stat $u $p/status $u "+
+		"$p/cmdline $u\"; t=$((t+1)); n=$((n+1)); "+
 		"if [ $n -ge %d ]; then cat $a; a=; n=0; fi; done 2>/dev/null; [ $n -eq 0 ] || cat $a 2>/dev/null; %s; echo "+
 		"$t; %s",
-		uuidFile, m.Echo("files"), hits(patterns), processesPerCat, m.Echo("total"), m.Echo("end"))
+		uuidFile, m.Echo("files"), selection, processesPerCat, m.Echo("total"), m.Echo("end"))
 }
 
-// hits returns the command that prints the path of each /proc/PID/cmdline that
-// contains one of the wanted strings.
-func hits(patterns []Pattern) string {
+// withCommandLine returns the command that selects the processes whose command
+// line contains the fixed part of a pattern, and system_server. A single grep
+// -l reads all command lines.
+func withCommandLine(patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("grep -l -s -F -e " + systemServer)
 	for _, p := range patterns {
@@ -172,9 +183,9 @@ const identityLabel = ".id"
 
 // findEachCommand is like findCommand, but starts separate programs for each
 // process.
-func findEachCommand(m shell.Marker, patterns []Pattern) string {
-	return "for f in $(" + hits(patterns) + "); do p=${f#/proc/}; p=${p%/cmdline}; echo; echo " + string(m) + " $p; " +
-		"cat $f; echo; echo " + string(m) + " $p" + identityLabel +
+func findEachCommand(m shell.Marker, selection string) string {
+	return "for f in $(" + selection + "); do p=${f#/proc/}; p=${p%/*}; echo; echo " + string(m) + " $p; " +
+		"cat /proc/$p/cmdline; echo; echo " + string(m) + " $p" + identityLabel +
 		"; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; " + m.Echo("end")
 }
 

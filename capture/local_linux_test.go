@@ -72,6 +72,26 @@ func TestLocalFindProcesses(t *testing.T) {
 	}
 }
 
+// The real grep selects processes by uid in the real files.
+func TestLocalSelectionByUID(t *testing.T) {
+	cmd := child(t, fmt.Sprintf("com.leakgate.uid%d", os.Getpid()))
+	files, err := readIdentities(t.Context(), local(), withUID([]int{os.Getuid(), 54321}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := false
+	for _, f := range files {
+		p, ok := parseFound(f)
+		if ok && p.UID != os.Getuid() {
+			t.Errorf("pid %d has uid %d", p.PID, p.UID)
+		}
+		seen = seen || p.PID == cmd.Process.Pid && p.parent == os.Getpid()
+	}
+	if !seen {
+		t.Errorf("the child is not among %d processes", len(files))
+	}
+}
+
 func TestLocalProbeAndRead(t *testing.T) {
 	name := fmt.Sprintf("com.leakgate.read%d", os.Getpid())
 	cmd := child(t, name)

@@ -160,7 +160,7 @@ func arrive(t *testing.T, port string, noADB bool, verb string) string {
 }
 
 var measured = map[string]*regexp.Regexp{
-	"N GB free":         regexp.MustCompile(`[0-9.]+ GB free`),
+	"N GB free":         regexp.MustCompile(`[0-9.]+ [GM]B free`),
 	"up SPAN":           regexp.MustCompile(`\bup [0-9hms]+`),
 	"N kB in SPAN":      regexp.MustCompile(`[0-9]+ kB in .*`),
 	"pid N":             regexp.MustCompile(`\bpid [0-9]+`),

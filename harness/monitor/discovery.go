@@ -36,6 +36,9 @@ type scan struct {
 	// similar lists the names of running processes that resemble the watched
 	// names. It is set if the first scans found no process.
 	similar []string
+	// siblings holds the processes of the app that no pattern matches, if this
+	// scan searched for them.
+	siblings []capture.Process
 }
 
 // openScan is a scan whose processes have not all been probed yet.
@@ -68,16 +71,18 @@ type discovery struct {
 	failing time.Duration
 	failure error
 
-	probing probing
-	twins   twins
-	marks   *marks
+	probing  probing
+	twins    twins
+	siblings siblings
+	marks    *marks
 }
 
 func newDiscovery(p *port, m *marks) *discovery {
 	return &discovery{
 		port: p, call: newCall[scan](), marks: m,
-		probing: probing{port: p, call: newCall[probed](), levels: capture.NewLevels(p.dev, p.dev.Facts)},
-		twins:   twins{port: p, seen: map[capture.Process]time.Duration{}},
+		probing:  probing{port: p, call: newCall[probed](), levels: capture.NewLevels(p.dev, p.dev.Facts)},
+		twins:    twins{port: p, seen: map[capture.Process]time.Duration{}},
+		siblings: siblings{port: p},
 	}
 }
 
@@ -97,6 +102,7 @@ func (d *discovery) sendDue(ctx context.Context, now time.Duration) {
 func (d *discovery) send(ctx context.Context) {
 	dev := d.dev
 	unknown := len(d.subjects.order) == 0 && !d.waitingRecorded
+	search := d.siblings.searchNow()
 	d.waiters, d.currentWaiters = nil, d.waiters
 	d.marks.scanBegan()
 	send(d.port, &d.call, func() (scan, error) {
@@ -104,6 +110,10 @@ func (d *discovery) send(ctx context.Context) {
 		l := scan{found: found}
 		if unknown && err == nil && len(found.Processes) == 0 {
 			l.similar = similarNames(ctx, dev, d.run.Patterns)
+		}
+		if search && err == nil {
+			// An error is not recorded: the search is repeated.
+			l.siblings, _ = capture.FindSiblings(ctx, dev, found.Processes, d.run.Patterns)
 		}
 		return l, err
 	})
@@ -133,6 +143,7 @@ func (d *discovery) take(ctx context.Context, a answer[scan]) {
 	d.recordUnnamed(a.value.found)
 	processes := d.twins.number(a.value.found)
 	d.recordChildren(a.value.found)
+	d.siblings.record(a.value.siblings)
 	d.open = &openScan{
 		scan: a.value, processes: processes, probes: map[capture.Process]capture.Probe{},
 		until: time.Now().Add(probeWait),
@@ -217,6 +228,7 @@ func (d *discovery) restarted() {
 	d.due = d.clock.now()
 	d.probing.restarted()
 	d.twins.restarted()
+	d.siblings.due = 0
 	if d.open != nil {
 		d.open = nil
 		d.scanEnded(errNotResponding)

@@ -85,6 +85,8 @@ type Event struct {
 	Build *AppBuild `json:"build,omitempty"`
 	// Similar lists names of running processes that resemble the watched names.
 	Similar []string `json:"similar,omitempty"`
+	// Unwatched lists names of processes of the app that no pattern matches.
+	Unwatched []string `json:"unwatched,omitempty"`
 	// Mark is the name of the mark whose heap dump is missing, or at which a
 	// garbage collection was forced. Unreadable reports whether the dump was
 	// taken but could not be analyzed.

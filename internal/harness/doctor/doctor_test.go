@@ -443,6 +443,35 @@ func TestRunningAndMissingProcesses(t *testing.T) {
 	expect(t, r, "memory", OK)
 }
 
+// doctor names the processes of the app that a run would not watch.
+func TestUnwatchedProcesses(t *testing.T) {
+	for patterns, want := range map[string]string{
+		"com.shop com.shop:*":           "com.shop.remote",
+		"com.shop":                      "com.shop.remote, com.shop:push",
+		"com.shop*":                     "",
+		"":                              "com.shop.remote",
+		"com.shop:push com.shop.remote": "",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			opt := Options{}
+			for word := range strings.FieldsSeq(patterns) {
+				opt.Patterns = append(opt.Patterns, capture.Pattern(word))
+			}
+			r := inMemory(t, opt, androidsim.New(androidsim.Options{Root: true, Apps: []androidsim.App{
+				{Package: "com.shop", Processes: []androidsim.ProcessSpec{
+					{Name: "com.shop"}, {Name: "com.shop:push"}, {Name: "com.shop.remote"},
+				}},
+				{Package: "org.mail", Processes: []androidsim.ProcessSpec{{Name: "org.mail"}}},
+			}}))
+			if want != "" {
+				expect(t, r, "processes", Warn, "not matched by a name: "+want+" do: to watch them")
+			} else if slices.ContainsFunc(r.Checks, func(c Item) bool { return c.Name == "processes" }) {
+				t.Errorf("%q: %+v", patterns, r.Checks)
+			}
+		})
+	}
+}
+
 func TestManyProcessesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := androidsim.App{Package: "com.many"}

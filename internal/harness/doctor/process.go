@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/capture"
@@ -35,6 +36,7 @@ func (n *inspection) processes(ctx context.Context, dev *adb.Device, facts captu
 			"start the app, or check the name with `adb shell ps -A`; a run waits for it")
 		return
 	}
+	n.siblings(ctx, dev, found.Processes, patterns)
 	if more := len(found.Processes) - maxProcesses; more > 0 {
 		n.book.note("processes", Unknown, fmt.Sprintf("%d more processes were not checked", more),
 			"choose processes with --process")
@@ -47,6 +49,27 @@ func (n *inspection) processes(ctx context.Context, dev *adb.Device, facts captu
 		}
 		n.exam.opt.Progress(n.device.Serial + " " + p.Key().String())
 		n.process(ctx, dev, facts, levels, p, found.SystemServer, named || i == 0)
+	}
+}
+
+// siblings warns about processes of the app that a run would not watch.
+func (n *inspection) siblings(ctx context.Context, dev *adb.Device, of []capture.Process, patterns []capture.Pattern) {
+	found, err := capture.FindSiblings(ctx, dev, of, patterns)
+	if err != nil {
+		n.book.note("processes", Unknown, n.describe(ctx, err), "")
+		return
+	}
+	var names []string
+	for _, p := range found {
+		names = append(names, clean(p.Name))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > 0 {
+		n.book.note("processes", Warn,
+			"with the user ID of the app, but not matched by a name: "+
+				strings.Join(names[:min(len(names), maxProcesses)], ", "),
+			"to watch them, add their names to app.processes or --process")
 	}
 }
 
