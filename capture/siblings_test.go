@@ -77,13 +77,15 @@ func TestSiblings(t *testing.T) {
 // is an error.
 func TestSiblingsWithoutAnswer(t *testing.T) {
 	broken := errors.New("device offline")
-	dev := &shelltest.Device{Run: func(context.Context, string, io.Writer, io.Writer) (int, error) { return -1, broken }}
+	dev := &shelltest.Device{
+		Run: func(context.Context, string, io.Writer, io.Writer) (int, error) { return -1, broken },
+	}
 	system := []Process{{Name: "system_server", UID: 1000, PID: 5}, {Name: "com.web:sandbox", UID: 99001, PID: 6}}
 	if found, err := FindSiblings(t.Context(), dev, system, nil); err != nil || found != nil || len(dev.Commands) > 0 {
 		t.Errorf("%v, %v, sent %q", found, err, dev.Commands)
 	}
-	if _, err := FindSiblings(t.Context(), dev, []Process{{Name: "com.shop", UID: 10123, PID: 5}}, nil); !errors.Is(err,
-		broken) {
+	_, err := FindSiblings(t.Context(), dev, []Process{{Name: "com.shop", UID: 10123, PID: 5}}, nil)
+	if !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
 }
