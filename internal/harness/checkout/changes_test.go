@@ -172,8 +172,8 @@ func TestChangedSinceMergeBase(t *testing.T) {
 	}
 }
 
-// TestNoProgram checks that programs that the checkout configures are not run,
-// although plain git runs them.
+// TestNoProgram checks that the programs configured in the checkout are not
+// run, although plain git runs them.
 func TestNoProgram(t *testing.T) {
 	r := newRepository(t)
 	ran := filepath.Join(t.TempDir(), "ran")

@@ -7,8 +7,9 @@ import (
 
 // readKotlin parses a Kotlin file
 // (kotlinlang.org/spec/syntax-and-grammar.html). Kotlin's declaration keywords
-// cannot be identifiers, so each of them between the members of a class begins
-// a declaration. Text in brackets, such as the body of a function, is skipped.
+// cannot be identifiers, so any of these keywords between the members of a
+// class begins a declaration. Text in brackets, such as the body of a function,
+// is skipped.
 func (u *unit) readKotlin(file string) {
 	top := &declaredClass{name: u.prefix + u.facade(file), line: 1}
 	if u.kotlinBody(0, len(u.tokens), nil, kotlinFields{top}, 0) {

@@ -138,8 +138,8 @@ type Instrument struct {
 	// Classes lists the classes (CLASS) and methods (CLASS#METHOD) to run; if
 	// it is empty, all tests run.
 	Classes []string
-	// Arguments are further arguments of the runner (-e NAME VALUE). The names
-	// delay_msec and class are not allowed.
+	// Arguments are additional arguments for the runner (-e NAME VALUE). The
+	// names delay_msec and class are not allowed.
 	Arguments map[string]string
 	// DelayAfterTest is the time after each test, measured by the device's
 	// clock; 0 means as long as the device needs.

@@ -59,7 +59,8 @@ type flagged struct {
 	values     []string
 }
 
-// variablePrefix begins the names of all variables that leakgate reads.
+// variablePrefix is the prefix of the names of leakgate's own environment
+// variables.
 const variablePrefix = "LEAKGATE_"
 
 // variableOf returns the name of the environment variable for a key.

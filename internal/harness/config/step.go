@@ -19,12 +19,12 @@ const everyKind = "all"
 
 // stepKinds are the recipes to which steps can be added.
 var stepKinds = []struct{ name, about string }{
-	{"java", "Further steps for leaks of Java objects."},
-	{"native", "Further steps for native memory."},
-	{"gpu", "Further steps for graphics memory."},
-	{"thread", "Further steps for threads."},
-	{"unknown", "Further steps for leaks of unknown kind."},
-	{everyKind, "Further steps of every diagnosis."},
+	{"java", "Additional steps for leaks of Java objects."},
+	{"native", "Additional steps for native memory."},
+	{"gpu", "Additional steps for graphics memory."},
+	{"thread", "Additional steps for threads."},
+	{"unknown", "Additional steps for leaks of unknown kind."},
+	{everyKind, "Additional steps for every diagnosis."},
 }
 
 // ownSteps lists the names of the files that every diagnosis contains.
@@ -75,7 +75,7 @@ func stepsKey(into *map[string][]Step) key {
 		}.document(kind.about, `[{ name: battery, command: "dumpsys battery" }]`))
 	}
 	return key{
-		name: "steps", about: "Further commands whose output is kept with a diagnosis, by kind of leak.",
+		name: "steps", about: "Additional commands whose output is kept with a diagnosis, by kind of leak.",
 		keys: keys,
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"unicode"
 )
 
-// FuzzStepLine checks the parser of commands against the text that remains when
-// all placeholders are replaced, and against the pattern for editors.
+// FuzzStepLine checks that the parser accepts a command only if no opening
+// brace remains after all placeholders are replaced, and compares the parser
+// with the pattern for editors.
 func FuzzStepLine(f *testing.F) {
 	for _, text := range append(hostileTexts, "a {pid}", "{{pid}", "{{{pid}}", "{{{{", "{{{",
 		"{pid}{user}{package}{process}", "{PID}", "{ pid }", "}", "{}", "{", "a\n{user}") {

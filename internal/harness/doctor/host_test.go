@@ -55,8 +55,8 @@ func listen(t *testing.T, talk func(net.Conn)) string {
 // a busy machine.
 var patient = limits{dial: time.Minute, answer: time.Minute, react: time.Minute, program: time.Minute}
 
-// unanswered holds limits for a peer that never answers host:version, and deaf
-// for a peer that never sends anything.
+// unanswered holds limits for a peer that never answers host:version; deaf
+// holds limits for a peer that never sends anything.
 var (
 	unanswered = limits{dial: time.Minute, answer: 300 * time.Millisecond, react: time.Minute, program: time.Minute}
 	deaf       = limits{

@@ -3,5 +3,5 @@
 // loop of the scenario leaves, and how much memory each of these objects
 // retains. A longer run is therefore not considered worse just because of its
 // length. The verdict is a pure function of the observations and the rules; the
-// package reads no file and no clock.
+// package reads neither files nor the clock.
 package gate

@@ -117,7 +117,7 @@ func TestLimitsOfMeasures(t *testing.T) {
 }
 
 // If a leak had already disappeared from the base branch, the run is not
-// reported as its fix.
+// reported as having fixed it.
 func TestGoneBefore(t *testing.T) {
 	list, other := leak("k", "A", kB, 1, 2, 3, 4), leak("o", "O", 10, 1, 1, 1, 1)
 	base := append(runs(7, list, other), observed(7, other), observed(8, other), observed(9, other))

@@ -772,7 +772,7 @@ func TestTextOfDeaths(t *testing.T) {
 	}
 }
 
-// The sum of an app's processes fails the gate like a trend does, if base runs
+// The sum of an app's processes fails the gate as a trend does, if base runs
 // contain the sum and none of the processes leaks by itself. The sum is not a
 // process: it need not be judged or present, and limits for processes do not
 // apply to it.

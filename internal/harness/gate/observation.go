@@ -16,7 +16,8 @@ type Observation struct {
 	// baseline.
 	Device  string  `json:"-"`
 	Subject Testbed `json:"subject"`
-	// Twin numbers the devices of one run that share a subject, starting at 0.
+	// Twin is the number, counted from 0, of this device among the devices of
+	// one run that share a subject.
 	Twin   int    `json:"twin,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"`

@@ -77,8 +77,8 @@ func (r *Stream) Write(p []byte) (int, error) { return r.lines.Write(p) }
 // separates it. It may be used concurrently with Write.
 func (r *Stream) Stderr() io.Writer { return &lines{take: r.complain} }
 
-// Close ends the output and returns the totals. A test that is still running is
-// reported as crashed or unfinished.
+// Close processes the end of the output and returns the totals. A test that is
+// still running is reported as crashed or unfinished.
 func (r *Stream) Close() Totals {
 	r.lines.end()
 	r.flush()
@@ -303,7 +303,7 @@ func (r *Stream) start(t Test) {
 	r.on.Begin(t)
 }
 
-// finish ends the running test, if there is one.
+// finish reports the end of the running test, if there is one.
 func (r *Stream) finish(outcome Outcome, stack string) {
 	if r.running == nil {
 		return

@@ -68,8 +68,8 @@ func FuzzNote(f *testing.F) {
 	})
 }
 
-// If the file is locked, the second run fails with an error of one line,
-// whatever the file contains. If it is not locked, the run continues.
+// If the file is locked, the second run fails with a one-line error, whatever
+// the file contains. If it is not locked, the run continues.
 func TestHostileNotes(t *testing.T) {
 	whole, err := Holder{Verb: "run", PID: 1, User: "anna"}.encode()
 	if err != nil {
