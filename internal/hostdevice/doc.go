@@ -45,7 +45,7 @@
 // text of a command before the shell reads it.
 //
 // The shell can be served in two ways. A Daemon of package adbd serves the
-// shell on an address, without delay, and ends everything that a command
+// shell on an address, without delay, and kills everything that a command
 // started. Device.Nest serves the shell with Android's own adbd behind an adb
 // server, both in separate namespaces, where nothing is replaced: adbd's shell
 // runs the command line, and processes that outlive their connection on a phone

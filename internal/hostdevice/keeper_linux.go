@@ -33,7 +33,7 @@ func startKeeper(program, dir string) (*keeper, error) {
 func (k *keeper) close() error {
 	k.line.Close()
 	if err := k.cmd.Wait(); err != nil {
-		return fmt.Errorf("end processes of the device: %w", err)
+		return fmt.Errorf("kill processes of the device: %w", err)
 	}
 	return nil
 }

@@ -224,7 +224,7 @@ func (d *Device) writeUsers(to, table string) error {
 // AID_APP_START).
 const firstApp = 10000
 
-// Ended returns a channel that is closed when the server or adbd has ended,
+// Ended returns a channel that is closed when the server or adbd has exited,
 // which ends the nest.
 func (n *Nest) Ended() <-chan struct{} { return n.ended }
 
@@ -245,7 +245,7 @@ func (n *Nest) Log() string {
 	return string(text)
 }
 
-// close ends the server and adbd; the keeper ends the processes that they
+// close kills the server and adbd; the keeper kills the processes that they
 // started.
 func (n *Nest) close() {
 	syscall.Kill(-n.cmd.Process.Pid, syscall.SIGKILL)

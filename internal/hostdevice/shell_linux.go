@@ -65,7 +65,7 @@ func (d *Device) notStarted(stderr io.Writer, err error) int {
 }
 
 // killAgain is the interval at which a canceled command is killed again until
-// it has ended. A single kill is not enough, because the command may start
+// it has exited. A single kill is not enough, because the command may start
 // processes in the meantime.
 const killAgain = 20 * time.Millisecond
 
@@ -82,9 +82,9 @@ func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
 		proctable.KillWithVariable(state.CommandVariable, token)
 		select {
 		case <-ended:
-			// The command has ended. Processes that left its group, do not hold
-			// its output open and were started after the last kill may still be
-			// running.
+			// The command has ended. Processes that have left its group, do not
+			// hold its output open, and were started after the last kill may
+			// still be running.
 			proctable.KillWithVariable(state.CommandVariable, token)
 			return killed
 		case <-time.After(killAgain):

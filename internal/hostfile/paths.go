@@ -53,8 +53,9 @@ func (p Paths) Text(text string) string {
 	return text
 }
 
-// Error returns the message of an error, without the paths that its causes name
-// and with Text applied to it.
+// Error returns the message of an error like Text. In addition, it shortens the
+// paths named by the error's causes to their last elements, unless they are
+// below the directory.
 func (p Paths) Error(err error) string {
 	if err == nil {
 		return ""

@@ -20,8 +20,8 @@ type artState struct {
 const (
 	artObjects = 128
 	artBytes   = 4096
-	// ART invents these names of fields, which no class declares; classPrefix
-	// is the beginning of several names.
+	// ART invents these field names, which no class declares; classPrefix is
+	// the beginning of several names.
 	classOverhead  = "$classOverhead"
 	staticOverhead = "$staticOverhead"
 	classPrefix    = "$class$"

@@ -79,7 +79,7 @@ type artShape struct {
 	vm      map[hprof.ID]bool
 	classes map[hprof.ID]*hprof.Class
 	seen    map[string]int
-	// head is the number of bytes of a segment that do not count towards its
+	// head is the number of bytes of a segment that do not count toward its
 	// limit.
 	head int
 }

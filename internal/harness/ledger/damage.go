@@ -72,7 +72,7 @@ func (d *damage) summary() string {
 	if more := d.lines - len(d.first); more > 0 {
 		numbers = append(numbers, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("lines of %s could not be read and were skipped, no trend crosses them: %s", record.SamplesName,
+	return fmt.Sprintf("lines of %s could not be read and were skipped; no trend crosses them: %s", record.SamplesName,
 		strings.Join(numbers, ", "))
 }
 

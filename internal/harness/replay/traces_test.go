@@ -16,8 +16,8 @@ import (
 var updateTraces = flag.Bool("update", false, "write the results into docs/detector.md")
 
 // trace is a row of the list that comes with the recorded traces. The list
-// records what a careful reader of the floors saw in each trace before any
-// policy judged the trace.
+// records what a careful reader concluded from the floors of each trace before
+// any policy judged it.
 type trace struct{ file, what, length, label, server string }
 
 var traceRow = regexp.MustCompile(

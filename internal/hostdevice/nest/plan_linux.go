@@ -37,7 +37,7 @@ func (p Plan) Arg() (string, error) {
 }
 
 // Run sets up the nest in the namespaces in which its process was started. When
-// the adb server or adbd has ended, Run ends the other program and returns.
+// the adb server or adbd exits, Run stops the other and returns.
 func Run(args []string) int {
 	if len(args) != 1 {
 		return 2

@@ -187,7 +187,7 @@ func memoryOf(pid int) (memory, error) {
 	return m, nil
 }
 
-// killWithin is the maximum time that processes may take to end.
+// killWithin is the maximum time that processes may take to exit.
 const killWithin = 10 * time.Second
 
 // KillWithVariable kills the processes that WithVariable returns until none are
@@ -206,7 +206,7 @@ func KillWithVariable(name, value string) error {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("end processes with %s=%s: %d did not end", name, value, len(pids))
+			return fmt.Errorf("kill processes with %s=%s: %d did not exit", name, value, len(pids))
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

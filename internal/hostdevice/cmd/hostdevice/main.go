@@ -102,8 +102,8 @@ func serve(args []string) int {
 	flags.IntVar(&o.AppUID, "app-uid", 0,
 		"`uid` of the app; requires root (default: the current user, or 10123 for root)")
 	flags.BoolVar(&o.Root, "root", false,
-		"run shell and app as root if root runs this: every user of this machine who can connect to the address "+
-			"then has root access")
+		"run the shell and the app as root if root runs this: every user of this machine who can connect to the "+
+			"address then has root access")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
