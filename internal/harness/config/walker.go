@@ -40,7 +40,7 @@ func (p place) entry(i int, node *yaml.Node) place {
 	return place{node: node, path: fmt.Sprintf("%s[%d]", p.path, i), from: p.from}
 }
 
-// mark returns the node to which messages about the place as a whole refer.
+// mark returns the node that messages about the place as a whole point to.
 func (p place) mark() *yaml.Node {
 	if p.key != nil {
 		return p.key

@@ -268,9 +268,9 @@ func rootWay(facts capture.Facts) string {
 	return "needs a root shell: use `adb root` on an emulator image without Google Play or on a userdebug build"
 }
 
-// best returns the next step for a process for which a better source exists:
-// first `adb root` if the build supports it, then what a tester of the app can
-// do, then what only the owner of the device can do.
+// best returns the next step for a process that has a better source: first `adb
+// root` if the build supports it, then what a tester of the app can do, then
+// what only the owner of the device can do.
 func best(status Status, reasons []Reason) string {
 	if status == OK {
 		return ""

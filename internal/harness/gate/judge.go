@@ -132,8 +132,8 @@ func (j *judgement) observe(head *Observation) {
 }
 
 // baseOf returns the runs with which a run is compared, newest first: the
-// newest good runs, and the failed runs after the newest good run, whose leaks
-// are excused.
+// newest good runs, and the failed runs after the newest good run. The leaks in
+// these failed runs are excused.
 func baseOf(all []Observation, head *Observation, match []string, window int) []Observation {
 	var good, failed []Observation
 	for _, o := range all {

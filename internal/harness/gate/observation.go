@@ -88,8 +88,8 @@ func (s Testbed) narrowed(match []string) Testbed {
 	return s
 }
 
-// Differences returns the names of the parts in which two subjects differ,
-// among those that must match.
+// Differences returns the names of the parts that must match but differ between
+// two subjects.
 func (s Testbed) Differences(o Testbed, match []string) []string {
 	a, b := s.narrowed(match), o.narrowed(match)
 	var out []string

@@ -112,7 +112,7 @@ func example(path string) string {
 	}[path]
 }
 
-// value parses the value with which the rule compares.
+// value parses the value that the rule compares with.
 func (r *Rule) value(word string) error {
 	if r.Path == RuleGate {
 		if !slices.Contains(gates, word) || r.op != "==" && r.op != "!=" {

@@ -11,7 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
-// pair is a run together with the runs with which it is compared.
+// pair is a run and the runs that it is compared with.
 type pair struct {
 	head *trial
 	base []*trial
