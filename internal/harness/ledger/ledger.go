@@ -284,7 +284,7 @@ func (l *Ledger) Run() record.Run {
 		r.Windows = append(r.Windows, p.recordedWindows()...)
 		r.Checks = append(r.Checks, p.checks...)
 		r.Warnings = append(append(r.Warnings, p.windowWarnings()...), p.checkWarnings()...)
-		r.Warnings = append(append(r.Warnings, p.skipWarnings()...), p.unwatchedWarnings()...)
+		r.Warnings = append(append(r.Warnings, p.skipWarnings()...), p.unwatched.warnings(p)...)
 		r.MissingEvidence = append(r.MissingEvidence, p.missingEvidence()...)
 	}
 	accounts, apps := l.Accounts(), l.Apps()

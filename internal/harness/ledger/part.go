@@ -8,7 +8,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
@@ -54,8 +53,8 @@ type Part struct {
 	builds []record.AppBuild
 	// similar lists names of running processes that resemble the watched ones.
 	similar []string
-	// unwatched lists names of processes of the app that no pattern matches.
-	unwatched []string
+	// unwatched lists processes of the app that no pattern matches.
+	unwatched unwatched
 	// marks is the number of marks on the device; markTexts contains their
 	// distinct names, without numbers.
 	marks     int
@@ -207,7 +206,7 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 			p.similar = append(p.similar, text.Head(name, maxText))
 		}
 	case "unwatched":
-		p.addUnwatched(e.Unwatched)
+		p.unwatched.add(e.Unwatched)
 	case "missing":
 		if len(p.missing) < maxMissing {
 			p.missing = append(p.missing,
@@ -369,32 +368,6 @@ func (p *Part) checkWarnings() []string {
 	return []string{
 		fmt.Sprintf("device %s: %s only in %s, because the record is limited to %d", p.header.Device,
 			text.Plural(p.skippedChecks, "check is", "checks are"), record.SamplesName, maxChecks),
-	}
-}
-
-// maxUnwatched is the maximum number of names of unwatched processes in a
-// warning.
-const maxUnwatched = 20
-
-// addUnwatched adds names of processes of the app that are not watched.
-func (p *Part) addUnwatched(names []string) {
-	for _, name := range names {
-		name = text.Head(name, maxText)
-		if len(p.unwatched) < maxUnwatched && !slices.Contains(p.unwatched, name) {
-			p.unwatched = append(p.unwatched, name)
-		}
-	}
-}
-
-// unwatchedWarnings returns a warning if some processes of the app are not
-// watched.
-func (p *Part) unwatchedWarnings() []string {
-	if len(p.unwatched) == 0 {
-		return nil
-	}
-	return []string{
-		fmt.Sprintf("device %s: processes with the user ID of the app that are not watched: %s; to watch them, add "+
-			"their names to app.processes or --process", p.header.Device, strings.Join(p.unwatched, ", ")),
 	}
 }
 
