@@ -67,9 +67,9 @@ func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *VisitBudget) ([]S
 // nothing, and has no number.
 func (g *Graph) numbersOf(sets [][]Object) ([][]uint32, error) {
 	numbers := make([][]uint32, len(sets))
-	// first holds, for each vertex, the number of one set that contains it,
-	// counted from 1, or 0 if there is none; more holds the other sets that
-	// contain the vertex.
+	// first holds, for each vertex, the index of one set that contains it plus
+	// 1, or 0 if no set does; more holds the other sets that contain the
+	// vertex.
 	first, err := array[uint32](&g.arena, int64(len(g.inbound.place)))
 	if err != nil {
 		return nil, err

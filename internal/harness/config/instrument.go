@@ -144,7 +144,7 @@ func (w *walker) demanding(at place, keys []key, name, instead string) {
 	}
 	w.mapping(at, keys)
 	if !slices.ContainsFunc(pairs, func(p pair) bool { return p.key.Value == name }) && !w.given(at.path+"."+name) {
-		w.refuse(at, &fault{message: "the key " + name + " is missing: " + instead})
+		w.refuse(at, &fault{message: "missing key " + name + ": " + instead})
 	}
 }
 
@@ -228,7 +228,7 @@ func windowsKey(into **Windows) key {
 			if w.isMapping(at.path) && !w.given(at.path+".end") {
 				w.refuse(at,
 					&fault{
-						message: "the key end is missing: write a regular expression for the line at which a test ends",
+						message: "missing key end: write a regular expression for the line at which a test ends",
 					})
 			}
 		}}

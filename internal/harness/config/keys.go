@@ -333,7 +333,7 @@ func (w *walker) exactlyOne(at place, keys []key) {
 func (w *walker) monkey(at place, keys []key) {
 	w.mapping(at, keys)
 	if resolved(at.node).Kind == yaml.MappingNode && !w.given(at.path+".events") {
-		w.refuse(at, &fault{message: "the key events is missing: write how many to send, such as events: 200000"})
+		w.refuse(at, &fault{message: "missing key events: write how many to send, such as events: 200000"})
 	}
 }
 
@@ -368,7 +368,7 @@ func (w *walker) require(c *Config) {
 	}
 	for _, k := range top {
 		if !w.given(k.name) {
-			w.refuse(w.root, &fault{message: fmt.Sprintf("the key %s is missing: write %s", k.name, k.example)})
+			w.refuse(w.root, &fault{message: fmt.Sprintf("missing key %s: write %s", k.name, k.example)})
 		}
 	}
 	if w.isMapping("app") && !w.given("app.package") && !w.given("app.processes") {

@@ -245,7 +245,7 @@ func TestMistakesInLayers(t *testing.T) {
 			}},
 		"monkey seed without a monkey": {
 			head + "workload: none\nduration: 1h\n", []string{"LEAKGATE_WORKLOAD_MONKEY_SEED", "3"}, nil,
-			[]string{"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey: the key events is missing"}},
+			[]string{"environment LEAKGATE_WORKLOAD_MONKEY_SEED: workload.monkey: missing key events"}},
 		"overridden invalid value": {
 			head + "workload: none\nduration: 8\nsample: { normal: 3 }\n", []string{"LEAKGATE_DURATION", "8h"},
 			[]Choice{WithFlag("--normal", "sample.normal", "10s")},

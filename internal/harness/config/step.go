@@ -147,7 +147,7 @@ func (w *walker) step(at place, of key) {
 		if slices.Contains(of.needed, k.name) && !w.wrote(join(at.path, k.name)) {
 			w.refuse(at,
 				&fault{
-					message: fmt.Sprintf("the key %s is missing: write one such as %s: %s", k.name, k.name, k.example),
+					message: fmt.Sprintf("missing key %s: write one such as %s: %s", k.name, k.name, k.example),
 				})
 		}
 	}

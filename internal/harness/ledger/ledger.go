@@ -296,7 +296,7 @@ func (l *Ledger) Run() record.Run {
 		r.Apps = append(r.Apps, x.Record(together))
 	}
 	RelateApps(pointers(r.Apps), pointers(r.Processes))
-	r.Warnings = append(r.Warnings, l.AppWarnings()...)
+	r.Warnings = append(append(r.Warnings, l.AppWarnings()...), idleWarnings(r.Processes)...)
 	r.Unjudged = unjudged(r)
 	var cut int
 	if r.Diagnoses, cut = shorten(r.Diagnoses); cut > 0 {

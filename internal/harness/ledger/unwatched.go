@@ -38,13 +38,13 @@ func (u unwatched) warnings(p *Part) []string {
 	var out []string
 	if len(u) > 0 {
 		out = append(out,
-			fmt.Sprintf("device %s: processes with the user ID of the app that are not watched: %s; to watch them, add "+
-				"their names to app.processes or --process", p.header.Device, strings.Join(u, ", ")))
+			fmt.Sprintf("device %s: processes with the user ID of the app that are not watched: %s; to watch them, "+
+				"add their names to app.processes or --process", p.header.Device, strings.Join(u, ", ")))
 	}
 	if a := p.showsPages(); a != nil {
 		out = append(out,
-			fmt.Sprintf("device %s: %s has WebViews, but the processes that render their pages are not watched; to watch "+
-				"them, add com.google.android.webview:* to app.processes or --process", p.header.Device, a.Key()))
+			fmt.Sprintf("device %s: %s has WebViews, but the processes that render their pages are not watched; to "+
+				"watch them, add com.google.android.webview:* to app.processes or --process", p.header.Device, a.Key()))
 	}
 	return out
 }

@@ -45,7 +45,8 @@ func TestWebViewsOutsideTheApp(t *testing.T) {
 			})
 		}
 		r := l.Run()
-		warned := strings.Contains(fmt.Sprint(r.Warnings), "com.x has WebViews, but the processes that render their pages")
+		warned := strings.Contains(fmt.Sprint(r.Warnings),
+			"com.x has WebViews, but the processes that render their pages")
 		if warned != c.warned {
 			t.Errorf("%+v: warnings %q", c, r.Warnings)
 		}

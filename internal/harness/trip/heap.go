@@ -116,7 +116,8 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 		more := ""
 		if n := h.report.Found - len(growing); n > 0 {
 			more = fmt.Sprintf("; %s",
-				text.Count(n, "other place may be a filling cache", "other places may be filling caches"))
+				text.Count(n, "other place may be a cache that is still filling",
+					"other places may be caches that are still filling"))
 		}
 		return v, growing, fmt.Sprintf("%s in each of %d heap dumps%s",
 			text.Count(len(growing), "place grows", "places grow"), h.compared, more)

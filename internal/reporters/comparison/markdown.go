@@ -105,7 +105,7 @@ type page struct {
 	limit int
 	parts []part
 	// omitted lists what is not on the page: skipped items, with their number,
-	// and the parts that fit drops.
+	// and the parts that do not fit.
 	omitted []omission
 }
 
