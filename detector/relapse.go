@@ -6,11 +6,12 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// relapse describes the lives that ended with a death from lack of memory, so
-// that a life that is about to die for the same reason is recognized.
+// relapse describes the lives of a process that ended because of lack of
+// memory. It is used to recognize when the current life is about to end for the
+// same reason.
 type relapse struct {
-	// deaths is the number of deaths from lack of memory; if there are fewer
-	// than leastMemoryDeaths, no alarm is raised.
+	// deaths is the number of deaths due to lack of memory. No alarm is raised
+	// if there are fewer than leastMemoryDeaths.
 	deaths int
 	// begins and ends are the median levels in MB at which these lives began
 	// and ended.
@@ -54,9 +55,9 @@ func (r *relapse) near(mb float64) bool {
 }
 
 // relapsed raises the alarm for a process that repeatedly died from lack of
-// memory and is close to the next such death. The lives of such a process may
-// be too short for any look. The alarm is raised once per life, and not during
-// the cooldown after a diagnosis.
+// memory and is close to the next such death. Such a process may die each time
+// before its first look. The alarm is raised once per life, and not during the
+// cooldown after a diagnosis.
 func (m *robustMachine) relapsed() []Transition {
 	l := &m.lives
 	if l.causes[OutOfMemory]+l.causes[LowMemory] < leastMemoryDeaths || m.state == Leaking || m.inCooldown() {

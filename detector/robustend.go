@@ -196,8 +196,8 @@ func (m *robustMachine) part(t *track, others *track, from, to int, family float
 	return f
 }
 
-// levelsOf divides the stretch between two slots into levels. If gaps leave
-// too many levels empty, it uses fewer levels. It sets the window of f, or the
+// levelsOf divides the stretch between two slots into levels. If gaps leave too
+// many levels empty, it uses fewer levels. It sets the window of f, or the
 // reason why there are no levels.
 func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *finding) (y []float64, at stretch,
 	ok bool) {
@@ -221,8 +221,8 @@ func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *f
 
 // cut returns the stretch between two slots, the number of blocks to divide it
 // into (at most the given number), and its hours. A stretch within the ring is
-// divided by slots; a longer one is divided by floors, with the same number of
-// floors in each block.
+// measured in slots. A longer one is measured in floors, and each of its blocks
+// has the same number of floors.
 func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float64) {
 	slots := to - from
 	if slots <= 0 {

@@ -15,10 +15,11 @@
 //
 // The first start of a server is immediate. If a server disappears, the client
 // first waits 3 s for it to return, since another adb program may be replacing
-// it. Then it starts one: at most every 10 s, one at a time for all clients of
-// the process, and never with Options.NoStart. A request that the server drops
-// without a response, as it does when it exits, is sent once more if nothing
-// has reached a device. A listening server is used whatever its version.
+// it. If it does not return, the client starts one: at most every 10 s, one at
+// a time for all clients of the process, and never with Options.NoStart. A
+// request that the server drops without a response, as it does when it exits,
+// is sent once more if nothing has reached a device. A listening server is used
+// whatever its version.
 //
 // A new server does not list network devices: earlier `adb connect` calls are
 // lost. So a device whose serial is HOST:PORT, and which the server does not
@@ -49,10 +50,10 @@
 // so the group is the command with all its children. The first connection stays
 // open until then. Before the kill, the client checks whether the exit status
 // or the end of the stream has already arrived. While the first connection is
-// open, adbd has not yet reaped a command of shell v2, and can have reaped a
-// command of another service only moments ago. The process id therefore cannot
-// have been reused. Processes that have left the group (setsid) or changed
-// their user (run-as, su) cannot be killed.
+// open, adbd has not yet reaped a command of shell v2. A command of another
+// service may have been reaped, but only moments before. The process id
+// therefore cannot have been reused. Processes that have left the group
+// (setsid) or changed their user (run-as, su) cannot be killed.
 //
 // The prefix does not start a process. But some shells execute a lone simple
 // command without a fork, and fork if it follows a prefix: a command that runs

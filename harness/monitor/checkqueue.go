@@ -149,8 +149,8 @@ func (q *checkQueue) checkTiming(check *OpenCheck, over time.Time, instead strin
 	})
 }
 
-// dumpedAt returns the host's time at which the heap dump of a process began,
-// and whether there is a dump. It runs on the session's goroutine.
+// dumpedAt returns when the heap dump of a process began, in host time, and
+// whether there is a dump. It runs on the session's goroutine.
 func (q *checkQueue) dumpedAt(p *record.CheckedProcess) (at time.Time, known bool) {
 	s := q.session
 	for _, x := range s.subjects.order {

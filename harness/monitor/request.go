@@ -125,8 +125,8 @@ func totalOf(b record.Breakdown) *int64 {
 	return new(*b.TotalPSS + *b.SwapPSS)
 }
 
-// pausePoll is the real time between two checks of whether a heap dump still
-// suspends a process.
+// pausePoll is the interval, in wall-clock time, at which LiveRun checks
+// whether a heap dump still suspends a process.
 const pausePoll = 50 * time.Millisecond
 
 // runningProcess returns a process that is running and is not suspended by a

@@ -22,7 +22,8 @@ type sweeper struct {
 
 func newSweeper(p *port) *sweeper { return &sweeper{port: p, call: newCall[[]string]()} }
 
-// sweepEvery is the device time after which a failed sweep is retried.
+// sweepEvery is how long after a failed sweep, in device time, the next one
+// starts.
 const sweepEvery = 5 * time.Minute
 
 // busy reports whether a sweep is in progress.

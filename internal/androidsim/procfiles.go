@@ -10,8 +10,8 @@ import (
 // ticksOf converts device time to clock ticks of 1/100 s (USER_HZ).
 func ticksOf(d time.Duration) int64 { return int64(d / (10 * time.Millisecond)) }
 
-// cpu returns the user and system time of a process so far, in ticks. An app
-// uses 4 % of a core; system_server uses 6 % plus the cost of dumpsys.
+// cpu returns the user and system time that a process has used, in ticks. An
+// app uses 4 % of a core; system_server uses 6 % plus the cost of dumpsys.
 func (v view) cpu() (user, system int64) {
 	share := int64(4)
 	switch {

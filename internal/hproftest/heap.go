@@ -562,8 +562,8 @@ func (h *Heap) Intern(s string) Ref {
 // Shallow as a mark.
 func (h *Heap) Len() int { return len(h.objects) }
 
-// Shallow returns the total size, in ART's dump, of the objects described since
-// a mark, including the characters of strings. Classes are not counted.
+// Shallow returns the total size in ART's dump of all objects added after a
+// mark, including the characters of strings. Classes are not counted.
 func (h *Heap) Shallow(mark int) (sum int64) {
 	d := &dump{Heap: h}
 	for i := max(mark, 1); i < len(h.objects); i++ {

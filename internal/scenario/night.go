@@ -36,8 +36,8 @@ func App(r *rand.Rand) Scenario {
 	}
 }
 
-// each returns the times of an event that repeats at an interval of the given
-// number of minutes until the end of a run.
+// each returns the times of an event that occurs every so many minutes until
+// the end of a run.
 func (s Scenario) each(minutes float64) []float64 {
 	var out []float64
 	for m := minutes; m < s.Hours*60; m += minutes {

@@ -1,8 +1,9 @@
 // Package stall measures how long this machine kept a process from running, for
 // example because of a suspended virtual machine, a long disk flush or high
-// load. A test in real time extends its time limits by exactly the measured
-// time. A stall then does not fail the test, and the test needs no generous
-// limit that could hide a delay of the tested program.
+// load. A test that runs in wall-clock time extends its time limits by exactly
+// the measured time. As a result, a stall does not fail the test, and the test
+// does not need a generous limit, which could hide a delay in the tested
+// program.
 package stall
 
 import (

@@ -16,8 +16,8 @@ type UnusedSlots struct {
 	EmptyBytes  int64 `json:"empty_bytes"`
 	Sparse      int64 `json:"sparse"`
 	SparseBytes int64 `json:"sparse_bytes"`
-	// Partial reports whether the dump contains more objects of one of the two
-	// classes, or more strings, than are read.
+	// Partial reports whether some objects were not read because the dump
+	// contains too many strings, ArrayLists or HashMaps.
 	Partial bool `json:"partial,omitempty"`
 }
 

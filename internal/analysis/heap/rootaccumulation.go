@@ -36,9 +36,9 @@ type holding struct {
 type member struct{ vertex, candidate uint32 }
 
 // accumulateRoots finds the accumulations of objects that GC roots of some
-// kinds hold. It counts their contents except for leaves, which may belong to
-// the vertices that it marks. The accumulations found before must be sorted by
-// vertex.
+// kinds hold. It counts the contents of these objects except for leaves, and
+// marks the vertices that leaves may belong to. The accumulations found before
+// must be sorted by vertex.
 func (a *accumulator) accumulateRoots(kinds []hprof.SubTag, marked bitset) {
 	holdings := a.single(a.holdings(kinds))
 	candidates := rootAccumulations{places: map[uint64]int{}}
@@ -211,10 +211,10 @@ func (a *accumulator) hold(t *groups, own []holding) {
 	}
 }
 
-// rootLeaf counts an object without a vertex that an object of an accumulation
-// holds; v is the vertex of the holder. It returns the holder's index among the
-// members. The search starts at near, the previous result, because adjacent
-// objects often have adjacent holders.
+// rootLeaf counts an object that has no vertex and is held by an object of an
+// accumulation; v is the vertex of the holder. It returns the holder's index
+// among the members. The search starts at near, the previous result, because
+// adjacent objects often have adjacent holders.
 func (a *accumulator) rootLeaf(near int, o, v uint32) int {
 	for _, i := range [...]int{near, near + 1, near - 1} {
 		if i >= 0 && i < len(a.members) && a.members[i].vertex == v {

@@ -61,8 +61,8 @@ type reading struct {
 	// read.
 	number, size int
 	doubts       [doubts]doubt
-	// version is the version that a line of R8 declares for the lines after it,
-	// or 0 if there is no such line.
+	// version is the mapping version that R8 declared for the lines read now,
+	// or 0 if it declared none.
 	version version
 	header  bool
 	// open is true while the lines of a class are being read. The class and its

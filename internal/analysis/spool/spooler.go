@@ -24,8 +24,7 @@ const (
 	// its unpacked size is estimated.
 	certain = 2 << 20
 
-	// grace is the real time that a Read may take to return after its file was
-	// closed.
+	// grace is how long a Read may take to return after its file was closed.
 	grace = time.Second
 
 	tempPattern = "leakgate-spool-*"

@@ -51,7 +51,7 @@ type StepOutcome struct {
 	// Left is the path of a file that may still be on the device, or empty;
 	// Sweep tries to remove it.
 	Left string
-	// Took is the real duration of all methods of the step.
+	// Took is the wall-clock duration of all methods of the step.
 	Took time.Duration
 }
 
@@ -85,8 +85,8 @@ type Request struct {
 	Paused func(bool)
 }
 
-// KnownProcess is one life of a process. Until is the device's clock when the
-// process was found to be missing, as time since boot; 0 while it runs.
+// KnownProcess is one life of a process. Until is the time since boot, on the
+// device's clock, at which the process was found to be gone; 0 while it runs.
 type KnownProcess struct {
 	capture.Process
 	Until time.Duration
@@ -110,7 +110,7 @@ type Diagnosis struct {
 	// Up is the device's clock when the diagnosis began, and Ended when it
 	// ended, as time since boot; 0 if unknown.
 	Up, Ended time.Duration
-	// Took is the real duration of the diagnosis.
+	// Took is the wall-clock duration of the diagnosis.
 	Took time.Duration
 	// Steps are the outcomes of the recipe's steps.
 	Steps []StepOutcome
@@ -255,8 +255,9 @@ const (
 	// ticks is the number of clock ticks per second in /proc/PID/stat (USER_HZ
 	// of the kernel).
 	ticks = 100
-	// lifeSlack extends the period in which a process may have logged: the
-	// device's clock and the end of the process are read slightly late.
+	// lifeSlack extends the period in which a process may have logged, because
+	// the device's clock is read slightly late and the process's exit is
+	// noticed slightly late.
 	lifeSlack = 10 * time.Second
 )
 

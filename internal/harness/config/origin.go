@@ -37,7 +37,7 @@ type Origin struct {
 	Name string
 	// Variables lists the environment variables that the value refers to.
 	Variables []string
-	// written is the value as it is written in the file, if it refers to
+	// written is the text of the value in the file, if the text refers to
 	// variables.
 	written string
 }

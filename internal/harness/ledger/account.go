@@ -195,8 +195,8 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 	case "probed":
 		a.readBy(e)
 	case "level":
-		// A different level may measure a different quantity, so every trend
-		// ends at the change.
+		// A different level may measure a different quantity, so a change of
+		// level ends every trend.
 		a.countGap(up)
 		if a.app != nil && capture.Source(e.Source) != a.source {
 			a.app.changed = true
@@ -462,7 +462,8 @@ func (a *Account) addTransition(t record.Transition) {
 	a.transitions = append(a.transitions, t)
 }
 
-// addJump adds an entry for a new jump: what the device's clock read at t_s 0.
+// addJump adds an entry for a new jump. The entry is the reading of the
+// device's clock at t_s 0.
 func (a *Account) addJump(begun time.Duration) {
 	if len(a.jumps) == maxJumps {
 		a.jumps = append(a.jumps[:0], a.jumps[1:]...)

@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// growth reports what has grown since the earlier snapshot, according to the
-// comparisons of the recipe.
+// growth reports what has grown since the earlier snapshot. The recipe
+// determines what is compared.
 func (c *Case) growth(now *MemorySnapshot) []string {
 	asked := questions[c.Recipe]
 	if c.Trigger == record.TriggerLast {
