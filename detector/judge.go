@@ -26,8 +26,8 @@ type history struct {
 	samples int
 	last    time.Duration
 	// enough, unconfirmed and growth summarize the stretches that have ended:
-	// whether any was long enough, whether any lacked breakdowns, and by how
-	// many bytes a stretch grew and then settled.
+	// whether any was long enough, whether any lacked breakdowns, and how many
+	// bytes a stretch grew before it settled.
 	enough, unconfirmed bool
 	growth              float64
 	longest             time.Duration
@@ -61,9 +61,9 @@ func (h *history) longEnough(a *articleRules) bool {
 	return h.ready.Known && h.last-h.ready.N >= a.stages()
 }
 
-// settled returns by how many bytes a stretch that was suspected rose from its
-// beginning to its end. It returns 0 if the rise does not exceed the policy's
-// minimum growth.
+// settled returns the rise of a suspected stretch in bytes, from its beginning
+// to its end. It returns 0 if the rise does not exceed the policy's minimum
+// growth.
 func (h *history) settled(a *articleRules, s *series, l look) float64 {
 	if !l.suspected.Known || !h.floorKnown {
 		return 0
@@ -95,8 +95,8 @@ func (h *history) newProcess() { h.began, h.samples, h.last = known.Duration{}, 
 // The gate is "leak" if LEAKING was ever reached. It is "inconclusive" if the
 // run ended in SUSPICIOUS or CONFIRMING, if CONFIRMING did not get its
 // breakdowns, or if no stretch without restart or gap was long enough to reach
-// LEAKING (minTime). It is "settled" if a suspicion was dropped and the last
-// floor is above the first by more than minGrowth. Otherwise it is "pass".
+// LEAKING (minTime). The gate is "settled" if a suspicion was dropped and the
+// last floor is above the first by more than minGrowth. Otherwise it is "pass".
 func (d *articleMachine) verdict() Verdict {
 	h := &d.history
 	l := trend.Fit(d.series.total.X(), d.series.total.Y())

@@ -12,8 +12,8 @@ const MB = 1 << 20
 
 // The names of the policies.
 const (
-	// PolicyArticle follows the article; docs/article.md lists its rules and
-	// constants.
+	// PolicyArticle follows the article whose rules and constants
+	// docs/article.md lists.
 	PolicyArticle = "article"
 	// PolicyRobust is the default; docs/detector.md lists its measured alarm
 	// rates.

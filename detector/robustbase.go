@@ -197,8 +197,8 @@ func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 // rate of base runs, and the degrees of freedom of this t. errors are the
 // standard errors of the base rates. A few runs may agree by chance, so the
 // standard deviation is at least as large as the noise of the rates. If the
-// base runs differ by little more than their noise, the degrees of freedom are
-// those of the noise, which is known from many levels.
+// base runs differ by little more than their noise, df is that of the noise,
+// which is estimated from many levels.
 func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
 	k := float64(len(rates))
 	noise := 0.0
@@ -350,8 +350,8 @@ func (m *robustMachine) minutesApart(base *robustMachine) (levels []float64, hou
 	return levels, float64(count*each*lifeSlots) * slotTime.Hours()
 }
 
-// floorAt returns the mean of the known floors of one group, where each group
-// has the given number of floors; it is NaN if no floor of the group is known.
+// floorAt returns the mean of the known floors of group i, or NaN if none is
+// known; each is the number of floors per group.
 func (t *track) floorAt(i, each int) float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range t.bins[i*each : (i+1)*each] {

@@ -40,8 +40,8 @@ func (s shares) measured() []Share {
 
 const (
 	// shareP is the probability that at least one dimension that does not grow
-	// is mistaken for a growing one. It is divided among the tested dimensions
-	// (Bonferroni).
+	// is mistaken for a growing one. This probability is divided among the
+	// tested dimensions (Bonferroni).
 	shareP = 0.05
 	// A dimension with leadingShare of the growth determines the kind; if none
 	// has that much, several dimensions leak at once.

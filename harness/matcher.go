@@ -40,8 +40,8 @@ func (m *matcher[T]) Match(actual any) (bool, error) {
 	return ok, err
 }
 
-// askTime is the timeout, in real time, of a function that a matcher calls
-// itself because Gomega does not poll it.
+// askTime is the timeout for a function that a matcher calls itself because
+// Gomega does not poll it.
 const askTime = 30 * time.Second
 
 // valueOf returns the value to match. If the value is a function, valueOf

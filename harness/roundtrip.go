@@ -34,8 +34,9 @@ func NoDumps() TripOption { return func(o *tripSettings) { o.NoDumps = true } }
 // RoundTrip repeats a loop that should leave nothing behind, and returns what
 // each repetition adds to a process: objects, threads, open files, memory by
 // kind, and the places in heap dumps that grow. After a warm-up, the loop runs
-// in pairs. After each pair, RoundTrip waits until the process has settled, and
-// then reads its resources. The trip ends early when nothing grows any more.
+// twice between readings: after every two runs, RoundTrip waits until the
+// process has settled, and then reads its resources. The trip ends early when
+// nothing grows any more.
 //
 // The process must live as long as the trip. If it restarts or ends, RoundTrip
 // returns an error that contains the number of the loop and the reason. The

@@ -110,8 +110,9 @@ func lookCounts(looks []record.ReplayLook) string {
 	return line
 }
 
-// lookReason returns the reason at the end of the description of a look. If the
-// description contains no reason, lookReason returns the text after the window.
+// lookReason returns the reason for a look, which is at the end of its
+// description. If the description contains no reason, lookReason returns the
+// text after the window.
 func lookReason(l record.ReplayLook) string {
 	if i := strings.LastIndex(l.Text, ": "); i >= 0 {
 		return l.Text[i+2:]

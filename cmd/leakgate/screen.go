@@ -37,10 +37,10 @@ type screen struct {
 }
 
 const (
-	// redraw is the minimum real time from one redraw of the table to the next.
+	// redraw is the minimum time from one redraw of the table to the next.
 	redraw = 250 * time.Millisecond
-	// heartbeat is the real time between two tables in a log, so that a night
-	// without events still shows that the run continues.
+	// heartbeat is the interval between tables in a log, which show that the
+	// run continues even if there are no events all night.
 	heartbeat = 10 * time.Minute
 	// logged is the maximum age of a row that is printed in a log.
 	logged = time.Minute

@@ -24,8 +24,8 @@ const (
 	// maxUnread bounds the number of ended processes whose reasons are still to
 	// be read.
 	maxUnread = 20
-	// deathTimeout is the real time within which a device must report how a
-	// process ended.
+	// deathTimeout is the wall-clock time within which a device must report how
+	// a process ended.
 	deathTimeout = 20 * time.Second
 	// exitInfoAPI is the first API level that keeps exit info (Android 11).
 	exitInfoAPI = 30

@@ -10,8 +10,8 @@ import (
 const (
 	// minWeighed is the minimum number of readings between two changes of the
 	// period. CPU time has a resolution of 10 ms, and other work may distort a
-	// single reading. If there are more processes than minWeighed, each must
-	// have been read once, because their costs differ.
+	// single reading. With more than minWeighed processes, every process must
+	// have been read once, because the cost differs between processes.
 	minWeighed = 4
 	// smoothing is the weight of the latest reading in the moving average of
 	// costs.

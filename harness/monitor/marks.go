@@ -33,10 +33,10 @@ const (
 	// be found for a mark whose sender waits. The wait is needed because `am
 	// start` may return before a slow phone has forked the process.
 	maxAppearWait = 10 * time.Second
-	// maxScanWait is the device time within which the scan for a mark without a
-	// waiting sender must end. After that, the processes of the previous scan
-	// are dumped: the later a dump is taken, the less it reflects the state at
-	// its mark.
+	// maxScanWait is the device time within which a scan must end if no sender
+	// waits for the mark. After that, the processes of the previous scan are
+	// dumped: the later a dump is taken, the less it reflects the state at its
+	// mark.
 	maxScanWait = 5 * time.Second
 	// minScanInterval is the minimum device time between two scans for marks.
 	minScanInterval = time.Second
@@ -106,7 +106,7 @@ func (m *marks) ready(p pendingMark) bool {
 	return m.clock.now() >= p.deadline && (p.dumps == nil || !m.discovery.scanning())
 }
 
-// foundFor reports whether a scan that was started after the mark is complete.
+// foundFor reports whether a scan started after the mark has completed.
 func (m *marks) foundFor(p pendingMark) bool { return p.number <= m.foundCount }
 
 // firstFound reports whether the scan for the first pending mark is complete.
@@ -204,7 +204,7 @@ func (m *marks) add(l message) (skipped int64) {
 
 // recordSkips records how many marks and events of the workload were skipped.
 // The first ones are recorded immediately, further ones once per minute. If all
-// is set, it records all of them now.
+// is set, recordSkips records all skips now.
 func (m *marks) recordSkips(all bool) {
 	for i, k := range []struct {
 		event, one, many, advice string

@@ -139,8 +139,8 @@ func (r *responses) onTransition(t ledger.Entry) {
 	}
 }
 
-// repeatedLeak describes a repeated leak of a process whose latest diagnosis is
-// more recent than the cooldown.
+// repeatedLeak describes a repeated leak of a process that is not diagnosed
+// again until the cooldown ends.
 func (r *responses) repeatedLeak(x *subject, t ledger.Entry, diagnosed time.Duration) record.Event {
 	v := x.Detector.Verdict()
 	rate := "at an unknown rate"

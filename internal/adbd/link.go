@@ -128,9 +128,8 @@ func (l *link) send(command, arg0, arg1 uint32, payload []byte) error {
 	return err
 }
 
-// connect handles the peer's CNXN(version, payload, banner). A second CNXN
-// would start over while streams of the first are still ending, so such a peer
-// must reconnect.
+// connect handles the peer's CNXN(version, payload, banner). A peer that sends
+// a second CNXN must reconnect, because its earlier streams may still be open.
 func (l *link) connect(p packet) error {
 	if !p.intact(p.arg0) {
 		return fmt.Errorf("read CNXN: wrong checksum")
@@ -211,7 +210,7 @@ func (l *link) follow() {
 }
 
 // review handles a changed state or session. An accepted peer is disconnected,
-// since the protocol has no message for such a change.
+// since the protocol has no message for a change of state or session.
 func (l *link) review(id Identity) error {
 	l.greeting.Lock()
 	defer l.greeting.Unlock()

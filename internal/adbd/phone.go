@@ -14,15 +14,15 @@ type Phone interface {
 	// Identity describes the phone; the result may change between two calls.
 	Identity() Identity
 	// Shell runs one command line like the phone's shell and returns its exit
-	// code. Soon after ctx is done, it ends everything that it started and
+	// code. Soon after ctx is done, Shell kills everything that it started and
 	// returns. An empty command starts an interactive shell, which reads
 	// commands from stdin.
 	//
 	// stdin often stays open longer than the command runs, so Shell must not
-	// wait for its end; a Read that is blocked when Shell returns is released
-	// with an error. If the protocol mixes the two outputs, stdout and stderr
-	// are the same value. Nothing may be written after Shell has returned. The
-	// exit code NoExit ends the stream without an exit code.
+	// wait for EOF; a Read that is blocked when Shell returns is released with
+	// an error. If the protocol mixes the two outputs, stdout and stderr are
+	// the same value. Nothing may be written after Shell has returned. The exit
+	// code NoExit ends the stream without an exit code.
 	Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int)
 	// Stat, Open, Create and ReadDir serve the sync protocol. If an error wraps
 	// an error of io/fs or syscall, the client receives the corresponding

@@ -255,8 +255,8 @@ func (p *process) due() (time.Duration, bool) {
 	return at, ok
 }
 
-// die ends the current life of the process. The process restarts after the time
-// back or, if back is never, only when it is started explicitly.
+// die ends the current life of the process. The process restarts after back; if
+// back is never, it restarts only when it is started explicitly.
 func (p *process) die(at, back time.Duration) {
 	p.lastPID, p.pid, p.died = p.pid, 0, at
 	p.run, p.testing, p.held, p.stack = nil, false, nil, empty()
@@ -497,7 +497,7 @@ func (l *ledger) end(id int, up time.Duration) {
 	}
 }
 
-// ticks returns the CPU time in ticks of 1/100 s: a dump keeps one core busy.
+// ticks returns the CPU time in 10 ms ticks; each dumpsys uses one core.
 func (l *ledger) ticks(up time.Duration) int64 {
 	sum := l.done
 	for _, began := range l.running {

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// compared holds the end verdicts on a run alone, against one base run and
-// against three base runs.
+// compared holds the final verdicts on a run: on its own, compared to one base
+// run, and compared to three base runs.
 type compared struct {
 	kind                  string
 	alone, against, three detector.Gate

@@ -11,7 +11,7 @@ import (
 )
 
 // reachOnsets are the times at which leaks are added to a run, as fractions of
-// the run. They differ from the times that the detector tries.
+// the run. These fractions differ from those that the detector tries.
 var reachOnsets = []float64{0.02, 0.07, 0.13}
 
 // reached holds rates in MB/h: said is the slowest leak that would have been
@@ -53,8 +53,8 @@ func reachOf(s scenario.Scenario, r *rand.Rand) reached {
 	return out
 }
 
-// gateWith returns the verdict on a path to which it adds a leak that starts at
-// the given fraction of the path.
+// gateWith adds a leak to a path, starting at the given fraction of the path,
+// and returns the verdict.
 func gateWith(p *scenario.Path, rate, part float64) detector.Verdict {
 	q := *p
 	q.Dims[scenario.Java] = slices.Clone(p.Dims[scenario.Java])
@@ -68,9 +68,9 @@ func gateWith(p *scenario.Path, rate, part float64) detector.Verdict {
 }
 
 // slowest searches for the slowest leak that is found. It tries rates in steps
-// of a factor of 1.1, starting at a guess divided by 2.5, and ignores a rate if
-// the next one is not found. It returns +Inf if no rate below 20 times the
-// guess is found.
+// of a factor of 1.1, starting at a guess divided by 2.5. A rate counts only if
+// the next higher rate is found, too. It returns +Inf if no rate below 20 times
+// the guess is found.
 func slowest(p *scenario.Path, part, guess float64) float64 {
 	for rate := guess / 2.5; rate < 20*guess; rate *= 1.1 {
 		if gateWith(p, rate, part).Gate == detector.Leak && gateWith(p, rate*1.1, part).Gate == detector.Leak {

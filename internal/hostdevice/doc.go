@@ -6,12 +6,12 @@
 // is real, smaps_rollup is the real file, and a killed process is really gone.
 //
 // A device can run faster than real time. At scale S its clock, as shown by
-// `cat /proc/uptime` and the first lines of dumpsys, runs S times as fast from
-// its start, the app leaks S times as fast, and monkey sleeps 1/S of the time.
-// The property leakgate.time_scale contains S, which the device reports nowhere
-// else; a real phone has no such property. Start times in /proc/PID/stat are
-// not scaled: they identify a process, but cannot be compared with the device's
-// clock. If S is 1, the real cat is used.
+// `cat /proc/uptime` and the first lines of dumpsys, runs S times as fast after
+// the device starts, the app leaks S times as fast, and monkey sleeps for 1/S
+// of the time. The property leakgate.time_scale contains S, which the device
+// reports nowhere else; a real phone has no such property. Start times in
+// /proc/PID/stat are not scaled: they identify a process, but cannot be
+// compared with the device's clock. If S is 1, the real cat is used.
 //
 // The app is one package. Each activity starts a process that leaks in its own
 // way: am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the
@@ -45,12 +45,12 @@
 // text of a command before the shell reads it.
 //
 // The shell can be served in two ways. A Daemon of package adbd serves the
-// shell on an address, without delay, and kills everything that a command
-// started. Device.Nest serves the shell with Android's own adbd behind an adb
-// server, both in separate namespaces, where nothing is replaced: adbd's shell
-// runs the command line, and processes that outlive their connection on a phone
-// outlive it here. With the UIDs of a phone, the kernel then behaves as on a
-// user build.
+// shell on an address without added latency, and kills all processes that a
+// command started. Device.Nest serves the shell with Android's own adbd behind
+// an adb server, both in separate namespaces. There, no path in a command is
+// replaced: adbd's shell runs the command line, and a process that would
+// outlive its connection on a phone also does so here. With the UIDs of a
+// phone, the kernel then behaves as on a user build.
 //
 // The device has no screen, no GPU and only one Android user. It is for tests
 // on Linux. Anyone who can connect to it gets a shell of the user that runs it:

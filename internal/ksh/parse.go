@@ -160,9 +160,9 @@ func trims(op syntax.ParExpOperator) bool {
 	return false
 }
 
-// prepare converts words for package expand, which does not remove backslashes
-// from words that become a single string, ignores quotes in patterns to be
-// trimmed, and expands globs by the rules of the host.
+// prepare converts words for package expand. That package keeps backslashes in
+// words that become a single string, ignores quotes in trim patterns, and
+// expands globs by the host's rules.
 func prepare(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
@@ -236,17 +236,17 @@ func quotePattern(part syntax.WordPart) syntax.WordPart {
 }
 
 // mksh scripts and file names may contain any bytes except NUL. The parser
-// accepts only UTF-8, and so does package regexp in patterns; in its input,
-// package regexp does not distinguish one invalid byte from another. Bytes that
-// are not UTF-8 therefore pass through both packages as code points that
-// nothing else uses. The same applies to CR, which the parser drops at the end
-// of a line and treats as a blank elsewhere; in mksh it is an ordinary
-// character (sh.h, C_LEX1).
+// accepts only UTF-8. Package regexp accepts only UTF-8 in patterns, and treats
+// all invalid bytes in the searched text alike. Bytes that are not UTF-8
+// therefore pass through both packages as code points that nothing else uses.
+// The same applies to CR, which the parser drops at the end of a line and
+// treats as a blank elsewhere; in mksh it is an ordinary character (sh.h,
+// C_LEX1).
 
 // opaqueBase represents byte 0, and opaqueBase+255 represents byte 255; these
-// code points are the end of the last private use area. Code points of a script
-// in this range are replaced byte by byte. opaqueBase+'*' and similar runes
-// stand for glob characters (see markGlobs).
+// code points are at the end of the last private use area. Code points of a
+// script in this range are replaced byte by byte. opaqueBase+'*' and similar
+// runes stand for glob characters (see markGlobs).
 const opaqueBase = 0x10ff00
 
 // opaque replaces CR and each byte that is not UTF-8 with a code point.

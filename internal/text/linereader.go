@@ -66,10 +66,10 @@ func (l *LineReader) Peek(n int) ([]byte, error) {
 	return head, err
 }
 
-// Next appends the next line without its line feed to buf. The error is io.EOF
-// after the last line, io.ErrUnexpectedEOF for a last line without a line feed,
-// which is appended as well, ErrLongLine for a skipped line, or the error from
-// reading the file.
+// Next appends the next line without its line feed to buf. A last line without
+// a line feed is also appended; the error is then io.ErrUnexpectedEOF. After
+// the last line, the error is io.EOF. For a line that is too long and therefore
+// skipped, the error is ErrLongLine. Any other error is from reading the file.
 func (l *LineReader) Next(buf []byte) ([]byte, error) {
 	l.N++
 	begin, skipped := len(buf), 0

@@ -89,7 +89,7 @@ func startAnew(program string, env []string) (*Server, error) {
 }
 
 // At returns a server at addr (HOST:PORT or localfilesystem:PATH) that the
-// caller starts and stops. Kill and Restart must not be used with it.
+// caller starts and stops. Kill and Restart must not be called on this server.
 func At(t testing.TB, addr string) *Server {
 	t.Helper()
 	return &Server{Addr: addr, program: Program(t), env: environment(t.TempDir()), log: new(logBuffer)}
@@ -215,13 +215,14 @@ func (s *Server) stop() {
 // Log returns the output of the server.
 func (s *Server) Log() string { return s.log.String() }
 
-// Command prepares the adb program as a client of this server; args follow the
-// word adb. The program is killed when ctx is done.
+// Command returns a command that runs adb with args as a client of this server.
+// The program is killed when ctx is done.
 func (s *Server) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return Client(ctx, s.program, s.env, s.Addr, args...)
 }
 
-// Client prepares the adb program as a client of the server at addr.
+// Client returns a command that runs adb with args as a client of the server at
+// addr.
 func Client(ctx context.Context, program string, env []string, addr string, args ...string) *exec.Cmd {
 	if !strings.HasPrefix(addr, filesystem) {
 		addr = "tcp:" + addr

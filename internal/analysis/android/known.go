@@ -32,7 +32,7 @@ func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 // tables holds all matchers, in Shark's order.
 var tables = [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid}
 
-// matchers returns the matchers of an edition for which applies returns true.
+// matchers returns an edition's matchers for which applies returns true.
 func (e Edition) matchers(applies func(*trace.Matcher) bool) (all []trace.Matcher) {
 	for _, table := range tables {
 		for _, m := range table {

@@ -97,9 +97,9 @@ func (r *Report) merge(list []*analysis, most int) error {
 	return nil
 }
 
-// check records a reason why leaks may be missing if a report does not declare
-// how many it has, or declares a different number than was read; it also adds
-// warnings about truncated traces.
+// check records that leaks may be missing if a report declares no number of
+// leaks, or not the number that was read. It also adds warnings about truncated
+// traces.
 func (r *Report) check(a *analysis) {
 	switch {
 	case a.counts < 2:

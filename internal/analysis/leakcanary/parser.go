@@ -86,7 +86,8 @@ type parser struct {
 	section
 	current *analysis
 	leak    *leak
-	// reason explains why an analysis failed, as far as it has been read.
+	// reason explains why the analysis failed; it is "" until the explanation
+	// has been read.
 	reason string
 }
 

@@ -140,9 +140,9 @@ type answer struct {
 
 // narrow finds the entries that apply to the line: those whose range contains
 // it or, if no range does, those without a range. If the frame has no line,
-// narrow selects the entries for line 0. If there are none, it selects the
-// first entry without a range; if every entry has a range, it selects the
-// method without line numbers.
+// narrow selects the entries for line 0. If no entry applies to line 0, narrow
+// selects the first entry without a range; if every entry has a range, it
+// selects the method without line numbers.
 func (t *retrace) narrow(parts [][]method) {
 	t.pick(parts, func(part []method) []method { return onLine(part, max(t.line, 0)) })
 	if len(t.answers) == 0 && t.line > 0 {

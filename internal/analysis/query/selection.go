@@ -75,8 +75,8 @@ type testKey struct {
 	of         hprof.Type
 }
 
-// pending is an object that passes a comparison if a String, or the name of an
-// enum constant, has the right contents.
+// pending is an object for which the result of a comparison depends on the
+// contents of a String, or on the name of an enum constant.
 type pending struct {
 	object, text heap.Object
 	constant     bool

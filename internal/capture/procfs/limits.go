@@ -11,8 +11,8 @@ import (
 // shell may read the file on every build of Android.
 type Limits struct {
 	OpenFiles Limit
-	// Processes is the limit on the number of threads in all processes of the
-	// uid together.
+	// Processes is the limit on the total number of threads in all processes of
+	// the uid.
 	Processes Limit
 	// AddressSpace is in bytes.
 	AddressSpace Limit

@@ -50,13 +50,13 @@ func sen(x, y []float64) Rate {
 
 const (
 	// The readings are divided into eight parts; at least risingParts of them
-	// must be above the part before. If the app only loads data once or a few
-	// times, only a few parts are above the part before.
+	// must be above the preceding part. If the app only loads data once or a
+	// few times, only a few parts are above the preceding part.
 	risingParts = 6
 	// The readings are also divided into quarters. Each of the three steps from
-	// one quarter to the next must be at least leastShare of the mean step.
+	// one quarter to the next must be at least leastShare times the mean step.
 	leastShare = 0.25
-	// The last step must be at least leastLast of the mean of the first two,
+	// The last step must be at least leastLast times the mean of the first two,
 	// because the growth of a cache slows down as the cache fills.
 	leastLast = 0.75
 )

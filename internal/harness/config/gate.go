@@ -16,8 +16,8 @@ type Requirements struct {
 	// Informational means that failing rules are reported but do not fail the
 	// run.
 	Informational bool
-	// Confirm is the number of times that a failing run is repeated: 0 or 1.
-	// With 1, only findings that both runs have in common fail the gate.
+	// Confirm is the number of times that a failing run is repeated: 0 or 1. If
+	// it is 1, only findings that both runs have in common fail the gate.
 	Confirm int
 	// AbortOnFail means that a run ends as soon as a rule fails.
 	AbortOnFail bool

@@ -40,7 +40,7 @@ type key struct {
 	unset   string   // the effect of a missing value, if it may be missing
 	choice  bool     // exactly one of the keys below is present, apart from keys with beside set
 	beside  bool     // the key is allowed beside the chosen key
-	brief   string   // the key below for which a single value is a short form
+	brief   string   // if a single value is given instead of the keys below: the key that it sets
 	needed  []string // required keys among the keys below
 }
 

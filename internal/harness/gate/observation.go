@@ -142,10 +142,10 @@ type Observed struct {
 	// Gate and Reason are the run's verdict on the process.
 	Gate   string `json:"gate,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// WholeApp marks an entry for all processes of an app together. The Process
-	// of such an entry is not the name of a process. Explained reports whether
-	// one of these processes leaks by itself. The sum is then only used as a
-	// base for later runs.
+	// WholeApp marks an entry for all processes of an app together. Process is
+	// then not the name of a process. Explained reports whether one of these
+	// processes leaks by itself. The sum is then only used as a base for later
+	// runs.
 	WholeApp  bool `json:"whole_app,omitempty"`
 	Explained bool `json:"explained,omitempty"`
 	// Unjudged is the reason why the run itself has no verdict on the process;
@@ -207,9 +207,9 @@ type Measure struct {
 	Grows bool `json:"grows"`
 }
 
-// Place is a leak of a process, identified by what holds the leaking objects,
-// or something else that grows. The objects at the place are counted at each
-// moment of a Timeline.
+// Place is a leak of a process or something else that grows. A leak is
+// identified by what holds the leaking objects. The objects at the place are
+// counted at each moment of a Timeline.
 type Place struct {
 	Type string `json:"type"`
 	// Key is the same for every build.
@@ -363,9 +363,9 @@ type runID struct {
 
 func (o *Observation) runID() runID { return runID{o.Started.UnixNano(), o.Commit} }
 
-// CountRuns returns the number of distinct runs among observations. The devices
-// of one run count once, because they do not show how much the results of runs
-// vary.
+// CountRuns returns the number of distinct runs among observations. All devices
+// of a run count as one run, because they do not show how much results vary
+// from run to run.
 func CountRuns(list []Observation) int {
 	return countRuns(len(list), func(i int) *Observation { return &list[i] })
 }

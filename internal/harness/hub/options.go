@@ -153,8 +153,8 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	return cfg, filepath.Dir(o.Config), nil
 }
 
-// suiteChoices returns values for the keys that have no effect, or that a file
-// may omit, if a suite is the workload.
+// suiteChoices returns values for the keys that have no effect or are optional
+// when a suite is the workload.
 func (o *Options) suiteChoices() []config.Choice {
 	out := []config.Choice{
 		config.WithFlag("a suite", "workload", "none"), config.WithFlag("a suite", "duration", endless),

@@ -284,9 +284,9 @@ func (a *Account) seriesAtMarks() []record.MarkSeries {
 	return out
 }
 
-// judgeAtMarks replaces the verdict on a process with that of its dumps at
-// marks if these prove a leak. If the trend is undecided, the reason also
-// states the result of the dumps.
+// judgeAtMarks replaces the verdict on a process if its dumps at marks prove a
+// leak. If the trend is undecided, the reason also states the result of the
+// dumps.
 func judgeAtMarks(p *record.Process) {
 	trend := p.Reason
 	for _, s := range p.AtMarks {

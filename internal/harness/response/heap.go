@@ -289,8 +289,8 @@ func head(trace []string, file string) []string {
 	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d more lines in %s", len(trace)-toldTrace, file))
 }
 
-// The notes for the step of a stripped dump: zeroed if the dump is kept,
-// waiting if a report must still analyze it.
+// Notes on a stripped dump: zeroed if the dump is kept, waiting if a report
+// must still analyze it.
 const (
 	zeroed  = "the contents of primitive arrays are zeroed: text, pixels, buffers (diagnose.keep: stripped)"
 	waiting = "the contents of primitive arrays are zeroed; kept until leakgate report has analyzed it " +

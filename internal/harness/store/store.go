@@ -41,9 +41,9 @@ type Options struct {
 	// Branch is the base branch. Only artifacts of its runs are used. Programs
 	// find its name in LEAKGATE_BASELINE_BRANCH.
 	Branch string
-	// Check rejects content that is not a baseline. If several artifacts have
-	// the same name, Check thus selects those that contain baselines. If Check
-	// is nil, nothing is rejected.
+	// Check rejects content that is not a baseline. Check therefore selects the
+	// baselines among several artifacts with the same name. If Check is nil,
+	// nothing is rejected.
 	Check func([]byte) error
 	// Say is called with a line about slow or skipped work. It may be nil.
 	Say func(string)
@@ -127,10 +127,10 @@ func (s *Store) Load(ctx context.Context) ([][]byte, error) {
 // Update replaces the baseline with the result of apply for the current
 // contents. The contents are sorted newest first. They are empty if there is no
 // baseline yet. If another writer is faster, apply is called again with the
-// content that this writer stored. An attempt whose confirmation is lost may
-// also be repeated, so apply must recognize its own earlier additions. Nothing
-// is written if apply returns nil or the newest content. An error from apply
-// aborts the update.
+// content that the other writer stored. An attempt whose confirmation is lost
+// may also be repeated, so apply must recognize its own earlier additions.
+// Nothing is written if apply returns nil or the newest content. An error from
+// apply aborts the update.
 func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -166,7 +166,7 @@ func (e limitError) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
 }
 
-// explained adds to an error that the time limit was exceeded or that the
+// explained adds the cause to an error if the time limit was exceeded or the
 // caller canceled the work.
 func explained(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)

@@ -12,9 +12,9 @@ import (
 // in messages; a shorter one could be an ordinary word.
 const shortestSerial = 4
 
-// published returns a copy of a comparison for publication: serial numbers,
-// which messages of adb contain, are replaced with the published names of the
-// devices.
+// published returns a copy of a comparison for publication. In the copy, the
+// serial numbers that adb's messages contain are replaced with the published
+// names of the devices.
 func (c *Comparison) published() *Comparison {
 	var serials []string
 	for _, d := range c.Head.Devices {
