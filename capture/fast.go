@@ -65,7 +65,7 @@ type Fast struct {
 	files    map[file][]byte
 }
 
-// file is one of the files of /proc that a round reads.
+// file is a file in /proc that a round reads.
 type file struct {
 	pid  int
 	name string

@@ -170,8 +170,8 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 const clockSlack = 24 * time.Hour
 
 // checkRun rejects a run that started in the future: only the newest runs are
-// compared, and this one would be among them for too long. It also rejects a
-// run that was judged with a different baseline.
+// compared, and this one would remain among the newest for too long. It also
+// rejects a run that was judged with a different baseline.
 func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	for _, o := range ev.Observations {
 		if o.Started.After(time.Now().Add(clockSlack)) {

@@ -117,8 +117,7 @@ func escape(s, special string) string {
 	return b.String()
 }
 
-// marks counts the combining marks after the latest other character of a
-// string.
+// marks counts the consecutive combining marks at the end of a string.
 type marks struct {
 	n     int
 	begun bool

@@ -10,7 +10,7 @@ import (
 // Owner describes what keeps an object alive: the nearest of its dominators
 // that is neither an array nor in java.* or android.graphics. The owner of a
 // bitmap is therefore a view, a cache or an activity instead of a map's node.
-// If there is no such dominator, the owner is the nearest one.
+// If every dominator is of these kinds, the owner is the nearest dominator.
 type Owner struct {
 	Object hprof.ID `json:"object"`
 	// Class is the class of the owner, or, if the owner is itself a class, the

@@ -89,10 +89,10 @@ type Child struct {
 }
 
 const (
-	// levels and branches limit the depth and the number of the children that
-	// are reported below a child. If all classes there belong to libraries, the
-	// largest branch is followed to the first class that does not belong to
-	// one, for at most mostLevels levels.
+	// levels and branches limit how deep the tree below a child is reported,
+	// and how many children of each node. If all classes there belong to
+	// libraries, the largest branch is followed to the first class that does
+	// not belong to one, for at most mostLevels levels.
 	levels     = 4
 	branches   = 3
 	mostLevels = 12
@@ -227,7 +227,7 @@ func slowing(increments []int64) bool {
 	return 5*last < 4*first && first-last > 2
 }
 
-// Explained returns the growth in bytes of all places together. A place below
+// Explained returns the total growth of all places in bytes. A place below
 // another place is counted only as part of that place.
 func (s *Series) Explained() (sum int64) {
 	if s.dumps < 2 {

@@ -92,9 +92,9 @@ type AccumulationOptions struct {
 // objects that retain at least Least and meet one of two conditions:
 //   - no child retains more than half of the object's retained size, but at
 //     least Fewest children of one class together do; or
-//   - there are at least Fewest objects of the object's class, counting the
-//     object itself and those that it dominates only through objects of this
-//     class, and none of them alone accounts for more than half of the bytes.
+//   - there are at least Fewest objects of the object's class: the object
+//     itself and those that it dominates only through objects of this class.
+//     None of them alone accounts for more than half of the bytes.
 //
 // Accumulations do not contain each other. Class objects are not accumulated
 // objects, because programs normally have many classes with static fields. The
@@ -418,9 +418,9 @@ func (a *accumulator) within(i int, v uint32) bool {
 	return i >= 0 && i < len(a.found) && a.found[i].vertex <= v && v < a.t.ends[a.found[i].vertex]
 }
 
-// enter counts the vertices of an accumulation, together with the vertices of
-// its class that one of them dominates, such as nodes in the same bucket of a
-// map. It marks the vertices that may have leaves.
+// enter counts the vertices of an accumulation. If one of them dominates other
+// vertices of its class, such as nodes in the same bucket of a map, they are
+// counted with it. It marks the vertices that may have leaves.
 func (a *accumulator) enter(p *candidate, marked bitset) {
 	u := p.vertex
 	if p.linked {
@@ -451,10 +451,10 @@ func (a *accumulator) enter(p *candidate, marked bitset) {
 	}
 }
 
-// lookThrough counts the objects referenced by a vertex that an object of an
-// accumulation holds. If the class of an object is to be looked through, it
-// marks that object and counts the objects behind it. It skips objects of the
-// accumulation's class and what they hold.
+// lookThrough counts the objects that a vertex references. The vertex is held
+// by an object of an accumulation. If the class of an object is to be looked
+// through, it marks that object and counts the objects behind it. It skips
+// objects of the accumulation's class and what they hold.
 func (a *accumulator) lookThrough(p *candidate, v uint32, marked bitset) {
 	for u := v; u < a.t.ends[v]; {
 		switch row := a.row(u); {

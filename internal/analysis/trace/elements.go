@@ -193,8 +193,8 @@ type walk struct {
 	steps int64
 }
 
-// step counts a node or an element; it returns false if the count exceeds what
-// the collection can have.
+// step counts a node or an element; it returns false if the count is too large
+// for a collection in this dump.
 func (w *walk) step() bool {
 	w.steps++
 	return w.steps <= 4*w.graph.Objects

@@ -220,10 +220,10 @@ func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind [
 }
 
 // apart separates the found objects whose paths do not go through another
-// target from those whose paths do. It groups the latter by the first target on
-// their path, because they leak together with that target. It runs before any
-// path is built: for a list whose nodes are all targets, the total length of
-// the paths would be quadratic.
+// target from those whose paths do. Objects behind another target are grouped
+// by the first target on their path, because they leak together with that
+// target. It runs before any path is built: for a list whose nodes are all
+// targets, the total length of the paths would be quadratic.
 func (s *Search) apart() (own []heap.Object, behind map[heap.Object][]heap.Object) {
 	if !s.options.Through {
 		return s.found, nil

@@ -84,9 +84,9 @@ func askSwept(ctx context.Context, dev capture.Device, parts []shell.Part) (map[
 	return texts, nil
 }
 
-// removeWords is a command that removes whatever has the name of one of the
-// caller's own dumps, since am may have created a directory with that name. For
-// a link, only the link is removed.
+// removeWords is a command that removes a file or directory whose name is that
+// of one of the caller's own dumps, since am may have created a directory
+// there. For a link, only the link is removed.
 const removeWords = "rm -rf "
 
 // removal returns the command that removes these files and prints their paths.

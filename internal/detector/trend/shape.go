@@ -87,9 +87,9 @@ func (p *prefix) within(i, j int) float64 {
 	return max(0, p.yy[j]-p.yy[i]-sum*sum/float64(j-i))
 }
 
-// left returns the residual sum of squares of a regression on a variable,
-// computed from the sums of the variable (z), of its squares (zz) and of its
-// products with y (zy).
+// left returns the residual sum of squares of the regression of y on a variable
+// z, computed from the sums of z, of its squares (zz) and of its products with
+// y (zy).
 func (p *prefix) left(z, zz, zy float64) (sse float64) {
 	sse, _ = p.regress(z, zz, zy)
 	return sse

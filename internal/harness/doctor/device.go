@@ -15,8 +15,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// helloTimeout is the real time within which a device must identify itself. A
-// slower device is not examined further.
+// helloTimeout is the wall-clock time within which a device must identify
+// itself. A slower device is not examined further.
 const helloTimeout = 10 * time.Second
 
 // inspection is the examination of one device.

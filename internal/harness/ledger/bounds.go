@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// bounds holds the largest plausible values of a process of one device, in kB.
-// Larger and negative values are impossible and count as missing, because a
+// bounds holds the largest plausible values for any process on one device, in
+// kB. Larger and negative values are impossible and count as missing, because a
 // process cannot use more memory than the device has.
 type bounds struct {
 	memory, swap int64
