@@ -22,9 +22,9 @@ type Report struct {
 	LeakedBytes   int64  `json:"leaked_bytes"`
 	LeakedIsBound bool   `json:"leaked_is_bound,omitempty"`
 	Suspects      []Leak `json:"suspects"`
-	// Unreachable lists the objects whose own state shows that they should be
-	// gone, but that nothing holds strongly: a garbage collection would have
-	// freed them. The class with the most objects comes first.
+	// Unreachable lists objects that should be gone according to their own
+	// state, but are not strongly held: a garbage collection would have freed
+	// them. The class with the most objects comes first.
 	Unreachable []Garbage `json:"unreachable"`
 	// Undecided lists the reasons why leaks cannot be ruled out in the dump; it
 	// is empty if they can.

@@ -13,13 +13,13 @@ import (
 // once.
 const maxUIDs = 100
 
-// FindSiblings returns the processes of the same apps as the given processes
-// that no pattern matches, sorted by user, name and start time. Patterns that
-// are derived from the package do not match a process whose name is set by
+// FindSiblings returns the processes that belong to the same apps as the given
+// processes but match no pattern, sorted by user, name and start time. Patterns
+// that are derived from the package do not match a process whose name is set by
 // android:process without a colon ("a global process",
-// https://developer.android.com/guide/topics/manifest/service-element#proc).
-// Processes of a package are not returned if the given processes of this
-// package do not include its main process, because they were chosen one by one.
+// https://developer.android.com/guide/topics/manifest/service-element#proc). If
+// the given processes of a package do not include its main process, they were
+// chosen one by one, and no siblings in that package are returned.
 //
 // A sibling has the uid and the zygote of one of the given processes.
 // Therefore, other apps with the same android:sharedUserId are returned as

@@ -151,8 +151,8 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 
 // addDimensions adds a breakdown to the tracks. The value of Graphics comes
 // from the rows of graphics memory if there are any. The App Summary's figure
-// measures something else, so the track restarts when the first such row
-// arrives.
+// measures something else, so the track restarts when the first rows of
+// graphics memory arrive.
 func (m *robustMachine) addDimensions(b Breakdown) {
 	for i := javaTrack; i < numTracks; i++ {
 		if v := b.Dim[trackDimensions[i]]; i != graphicsTrack && v.Known {

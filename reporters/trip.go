@@ -60,8 +60,8 @@ func WriteTrip(w io.Writer, t record.Trip) error {
 	return out.writeTo(w)
 }
 
-// stopText returns why a completed trip stopped. For other trips, the verdict
-// states the reason.
+// stopText returns why a completed trip stopped. If a trip did not complete,
+// its verdict states the reason.
 func stopText(t *record.Trip) string {
 	if t.Stopped != record.TripStoppedQuiet && t.Stopped != record.TripStoppedLoops {
 		return ""

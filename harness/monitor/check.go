@@ -790,8 +790,8 @@ func (c *OpenCheck) addEnds(from, to float64) {
 	}
 }
 
-// ran reports whether a life of a process was running during the check. The
-// death of an earlier life may be read late.
+// ran reports whether a process was alive, with the given pid, during the
+// check. The death of an earlier life may be read late.
 func (c *objectChanges) ran(x *subject, pid int) bool {
 	for of := range c.running {
 		if of.user == x.User && of.name == x.Key().Name && of.pid == pid {

@@ -58,8 +58,8 @@ func (e *extension) extend(ctx context.Context) {
 	}
 }
 
-// remaining returns the real time until every device has reached the longest
-// duration.
+// remaining returns the wall-clock time until every device has reached the
+// longest duration.
 func (e *extension) remaining() time.Duration {
 	left := time.Duration(0)
 	for _, s := range e.run.sessions {

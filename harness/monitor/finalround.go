@@ -16,8 +16,8 @@ const (
 )
 
 // takeFinalSamples samples every process at the end of the run. Without final
-// samples, a run could end one interval after its last sample. A run that lasts
-// exactly as long as a verdict requires would then have no verdict.
+// samples, a run could end one interval after its last sample. If the run lasts
+// only as long as a verdict requires, it would end without a verdict.
 func (m *run) takeFinalSamples(ctx context.Context) {
 	var sessions sync.WaitGroup
 	for _, s := range m.sessions {

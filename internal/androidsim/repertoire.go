@@ -23,10 +23,10 @@ const (
 // Fault is a possible fault, for tests that choose at random. Start may be
 // called at any time, even during other faults or again after the fault has
 // ended; it does not block. end may be called repeatedly. Soon after end is
-// called, the phone is in its original state, except for processes that have
-// died: app processes that were running when the fault started run again, in a
-// new life. A fault that happens once, such as a dropped connection, may be
-// over before end is called. An adb server recovers in about a second.
+// called, the phone is back in its original state, except that app processes
+// that died during the fault run again with a new pid. A fault that happens
+// once, such as a dropped connection, may be over before end is called. An adb
+// server recovers in about a second.
 type Fault struct {
 	// Name is unique and human-readable.
 	Name   string

@@ -35,9 +35,9 @@ func alarms(o options) table {
 	return t
 }
 
-// alarmPair simulates one process of a row. Its shorter runs are the beginning
-// of the longest run, unless something happens at a random time of a run: then
-// each length has its own process.
+// alarmPair simulates one process of a row. The shorter runs are the beginning
+// of the longest run. If something happens at a random time during a run, each
+// length has its own process instead.
 func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
 	how := robust()
 	anywhere := slices.ContainsFunc(s.Steps, func(step scenario.Jump) bool { return step.At < 0 })

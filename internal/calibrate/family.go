@@ -10,12 +10,12 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// family measures how often a run of many processes without a leak has an
+// family measures how often a run with many leak-free processes raises an
 // alarm.
 //
 // A simulated run of 100 processes would yield only one figure. The processes
 // of a run are independent here, so it is enough to measure how often one
-// process has an alarm when it is watched and judged as one of 100.
+// process raises an alarm when it is watched and judged as one of 100.
 func family(o options) table {
 	pool := max(1, o.runs*16/5)
 	t := table{
@@ -39,7 +39,7 @@ func family(o options) table {
 func familyCells(n int, all []detector.Gate, b *bars) []string {
 	hits := count(all, func(g detector.Gate) bool { return g == detector.Leak })
 	share := atLeastOne(float64(hits)/float64(len(all)), n)
-	// The bar for a run is divided by the number of its processes.
+	// Convert the bar for a run of n processes to the bar for one process.
 	b.most(fmt.Sprintf("leak (an alarm in %.1f %% of the runs of %d processes)", 100*share, n), hits, len(all),
 		100*(1-math.Pow(1-familyBar/100., 1/float64(n))))
 	return []string{

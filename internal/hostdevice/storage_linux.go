@@ -100,8 +100,9 @@ func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	return &upload{File: f, root: d.shared, name: rel}, nil
 }
 
-// lead creates a directory in /data/local/tmp, with its parents. Directories,
-// like files, belong to the shell's UID, under which adbd runs on a phone.
+// lead creates a directory in /data/local/tmp and any missing parents.
+// Directories, like files, belong to the shell's UID, under which adbd runs on
+// a phone.
 func (d *Device) lead(rel string) error {
 	if rel == "." {
 		return nil

@@ -3,8 +3,7 @@ package hproftest
 import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
 // knownLeak is a leak that is known to Shark's AndroidReferenceMatchers, on a
-// phone that has this leak. It may also be a similar leak on a phone that does
-// not have the known leak.
+// phone that has this leak, or a similar leak on a phone that does not.
 type knownLeak struct {
 	name  string
 	phone Phone
@@ -141,7 +140,7 @@ var knownLeaks = []knownLeak{
 	}},
 }
 
-// inputMethod makes the only InputMethodManager hold an object.
+// inputMethod stores an object in a field of the InputMethodManager singleton.
 func (s *scene) inputMethod(field string, held Ref) {
 	c := s.Class("android.view.inputmethod.InputMethodManager")
 	s.SetStatic(c, "sInstance", s.New(c, Fields{field: held}))

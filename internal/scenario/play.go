@@ -72,7 +72,7 @@ func (p *Path) Breakdown(i int) detector.Breakdown {
 
 // Play feeds a path to a detector and returns its transitions, with times
 // counted from the beginning of the path. The function chance returns random
-// numbers from 0 to 1, which determine the samples that are lost; it may be nil
+// numbers from 0 to 1, which determine whether a sample is lost; it may be nil
 // if no samples are lost.
 func Play(p *Path, d *detector.Detector, c Conditions, chance func() float64) []detector.Transition {
 	w := NewWatch(p, d, c, chance)

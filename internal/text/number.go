@@ -24,8 +24,8 @@ func size(n float64) string {
 	return fmt.Sprintf("%.1f GB", n/(1<<30))
 }
 
-// KB is like Size, for a number of kB, as the kernel reports it: without
-// decimals below 1 MB.
+// KB is like Size for a number in kB, the kernel's unit, but prints no decimals
+// below 1 MB.
 func KB(n int64) string {
 	if n > -1<<10 && n < 1<<10 {
 		return fmt.Sprintf("%d kB", n)

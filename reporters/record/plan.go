@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/detector"
 )
 
-// Plan describes what a run is to do. It contains the settings by which the
-// lines can be judged again without the program that wrote them.
+// Plan describes what a run is to do. It contains the settings that are needed
+// to judge the lines again without the program that wrote them.
 type Plan struct {
 	Tool string `json:"tool"`
 	// Policy is the name of the policy; Revision is the revision of its rules.
@@ -23,8 +23,8 @@ type Plan struct {
 	MaxGap    float64   `json:"max_gap_s"`
 	Assert    Assert    `json:"assert"`
 	Strict    bool      `json:"strict"`
-	// If AllowUnjudged is set, a run in which nothing could be judged or
-	// evidence is missing does not fail for this reason.
+	// If AllowUnjudged is set, a run does not fail because nothing could be
+	// judged or because evidence is missing.
 	AllowUnjudged bool `json:"allow_unjudged,omitempty"`
 	// Duration is the planned maximum duration of the run; LongestDuration is
 	// the maximum if a suspicion extends the run. Duration and LongestDuration

@@ -16,8 +16,8 @@ import (
 // errUnwanted is the reason for missing peers if the user disabled them.
 var errUnwanted = errors.New("skipped by -peers none")
 
-// crate finds a peer that is a package of crates.io: in the directory that the
-// user names, or in the cache. If it is missing, it is installed in the cache.
+// crate finds a peer that is a package on crates.io, in the directory that the
+// user names or in the cache. If it is missing, it is installed in the cache.
 func crate(name, version string) finder {
 	return func(ctx context.Context, c cache, o options, log io.Writer) ([]string, error) {
 		if o.peers == "none" {

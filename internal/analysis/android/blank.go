@@ -90,8 +90,8 @@ func hashOf(word string) int64 {
 }
 
 // constant returns the name of an enum constant whose name was stripped: the
-// entry of names at the ordinal of the constant. It returns false if the name
-// was not stripped, or if its length or hash contradicts that entry.
+// entry of names that the constant's ordinal selects. It returns false if the
+// name was not stripped, or if its length or hash contradicts that entry.
 func (i *Inspector) constant(o heap.Object, names []string) (string, bool) {
 	n, ok := i.number(o, enumOrdinal)
 	if !ok || n < 0 || n >= int64(len(names)) {

@@ -17,11 +17,11 @@ func KeyOf(kind, name string) string {
 }
 
 // WithoutNumbers returns the name of a group of threads or of a layer without
-// the parts that change from run to run. These are numbers, which depend on
-// what was started before, even if all threads of a group have the same number
-// (pool-3-thread-*); addresses and hash codes; and the parts that a runtime
-// adds to the name of a class that it generates (Cart$$Lambda$14/0x00007f31,
-// $Proxy12).
+// the parts that change from run to run. These are addresses, hash codes, the
+// parts that a runtime adds to the names of generated classes
+// (Cart$$Lambda$14/0x00007f31, $Proxy12), and other numbers. A number depends
+// on what was started before, even if all threads of a group have the same one
+// (pool-3-thread-*).
 func WithoutNumbers(name string) string {
 	return strings.TrimSpace(numbersOf.ReplaceAllString(name, ""))
 }

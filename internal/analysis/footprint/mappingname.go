@@ -80,8 +80,8 @@ func uninstalled(name []byte) []byte {
 	}
 }
 
-// installed returns the length of the package name in the name of its
-// directory, which ends in a hash or, before Android 8, in a number.
+// installed returns the length of the package name at the beginning of folder,
+// an app's directory, which ends in a hash or, before Android 8, a number.
 func installed(folder []byte) int {
 	i := bytes.LastIndexByte(folder, '-')
 	if hash := len(folder) - len("==") - 22; bytes.HasSuffix(folder, []byte("==")) && hash > 1 &&

@@ -24,8 +24,8 @@ type member struct {
 	// ranges.
 	obfuscated, original lines
 	kind                 []byte
-	// holder is the class to which the name belongs, if this is not the class
-	// above.
+	// holder is the class that the line names before the member's name; it is
+	// empty if the member belongs to the current class.
 	holder, name, renamed []byte
 	// signature is the type, the name and the arguments of a method.
 	signature []byte

@@ -14,10 +14,10 @@ import (
 // needs.
 const IdentifySize = 64 << 10
 
-// Identify describes a file by its first bytes if leakgate writes or reads such
-// files, or if the file has another well-known format. The description also
-// names the command that reads the file. Identify returns "" for any other
-// file, such as text.
+// Identify describes a file, given its first bytes, if leakgate writes or reads
+// such files or the format is well known. The description also names the
+// command that reads the file. Identify returns "" for any other file, such as
+// text.
 func Identify(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("JAVA PROFILE ")):

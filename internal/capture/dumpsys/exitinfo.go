@@ -185,7 +185,7 @@ func ParseExitInfo(text []byte) (ExitInfo, error) {
 
 // notExits returns the error for output without records. It recognizes the
 // messages of ActivityManagerService.dump up to Android 10. Since Android 7,
-// the shell command, which does not support exit-info either, is called first.
+// the service's shell command runs first; it rejects exit-info, too.
 func notExits(s string) DeviceError {
 	e := notAnAnswer([]byte(s), false)
 	if e.Kind == Format && strings.Contains(clip(s, maxErrorHead), "Bad activity command") {

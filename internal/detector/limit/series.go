@@ -32,9 +32,9 @@ func (c *climb) add(used int64) (fell bool) {
 	return fell
 }
 
-// steady reports whether a Java heap has grown by more than the garbage that it
-// can contain since the use last fell. Collections may have taken place, but
-// each freed less than was allocated between two readings.
+// steady reports whether, since its use last fell, a Java heap has grown by
+// more than the garbage that it can contain. Collections may have taken place,
+// but each freed less than was allocated between two readings.
 func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
 
 // block summarizes consecutive readings.
@@ -68,8 +68,8 @@ const (
 	growthSpan = 20 * time.Minute
 )
 
-// mostGarbage is the most garbage in a Java heap between two collections on the
-// largest phones: heapmaxfree, 32 MB (frameworks/native
+// mostGarbage is the maximum amount of garbage in a Java heap between two
+// collections on the largest phones: heapmaxfree, 32 MB (frameworks/native
 // build/phone-xhdpi-6144-dalvik-heap.mk), tripled for a process in the
 // foreground (art/runtime/gc/heap.cc, GrowForUtilization;
 // art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).

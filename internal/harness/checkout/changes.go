@@ -110,7 +110,7 @@ func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error
 		return "", fmt.Errorf("find base: %w", err)
 	}
 	if ahead, _, err := c.difference(ctx, commit, head); err != nil || ahead > 0 {
-		return "", errors.Join(errors.New("find base: the checkout is not that of the pull request"), err)
+		return "", errors.Join(errors.New("find base: HEAD does not contain the pull request's commit"), err)
 	}
 	return from, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/capture"
 )
 
-// WriteText writes a report in human-readable form. The first line is the
-// outcome with the next step. The checks follow in groups, each with its status
+// WriteText writes a report in human-readable form. The first line states the
+// outcome and the next step. The checks follow in groups, each with its status
 // as a word.
 func WriteText(w io.Writer, r Report) error {
 	var b strings.Builder

@@ -577,7 +577,7 @@ func (r *runReader) measures(out *gate.Observed, p *record.Process) {
 		}
 		out.Measures = append(out.Measures, measure)
 	}
-	// Add each growing place of the heap as a measure of its own.
+	// Add each growing place in the heap as a separate measure.
 	for i := range t.Growing {
 		f := &t.Growing[i]
 		place := gate.Measure{
@@ -637,8 +637,8 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 			Type: what, Key: name(f.Key), Counts: before(f.Count, f.CountDelta), Bytes: before(f.Bytes, f.BytesDelta),
 		}
 		if what != gate.TypeThreads {
-			// Memory is counted by its size, because the number of mappings
-			// means little.
+			// For memory, the count is the size in kB, because the number of
+			// mappings means little.
 			p.Counts = []int64{p.Bytes[0] >> 10, p.Bytes[1] >> 10}
 		}
 		if p.Counts[1] <= p.Counts[0] || what != gate.TypeThreads && p.Bytes[1]-p.Bytes[0] < leastNative {

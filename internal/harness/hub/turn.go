@@ -59,7 +59,7 @@ func (r *ring) open(devices []string) {
 	r.serve()
 }
 
-// first returns the device of a run with only one device, otherwise "".
+// first returns the device if the run has only one; otherwise, it returns "".
 func (r *ring) first() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

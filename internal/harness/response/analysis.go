@@ -17,8 +17,8 @@ const maxLines = 80
 // summaries beside the artifacts. Failures become warnings of the record; an
 // error means that a folder cannot be written. If ctx is done, the remaining
 // heap dumps are not analyzed, and the record says so. Until a report analyzes
-// them, these dumps are stored in the form in which they are to be kept or, if
-// no dump is to be kept, in stripped form.
+// these dumps, they are stored in the form that will be kept, or stripped if no
+// dump will be kept.
 func (r *Responder) Analyze(ctx context.Context, c *Case) error {
 	began := time.Now()
 	// Clone the slices, because the caller of Collect may still use them.

@@ -188,9 +188,9 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// normalize converts empty lists to the form in which they are read back: a
-// list that is not written if it is empty becomes nil, any other list becomes
-// non-nil and empty.
+// normalize converts empty lists to the form in which they are read back: nil
+// if the field has the option omitempty, otherwise an empty list that is not
+// nil.
 func normalize(v reflect.Value, tag string) {
 	switch v.Kind() {
 	case reflect.Struct:
