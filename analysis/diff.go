@@ -180,7 +180,7 @@ func mismatches(base, head *Dump) []string {
 	if base.IDSize != head.IDSize {
 		list = append(list,
 			fmt.Sprintf("base has %d-byte IDs and head %d-byte IDs: every reference differs in size, so differences "+
-				"in bytes mean little; compare dumps of one type of device", base.IDSize, head.IDSize))
+				"in bytes mean little; compare dumps from the same type of device", base.IDSize, head.IDSize))
 	}
 	// An incomplete dump may lack the classes that identify Android.
 	whole := !base.Truncated && !base.Partial && !head.Truncated && !head.Partial
@@ -207,8 +207,8 @@ func nameMismatches(base, head *Summary) []string {
 		switch side.names.Origin {
 		case namesObscure:
 			list = append(list,
-				fmt.Sprintf("the names of %s are obfuscated: its classes and leaks cannot be matched with another "+
-					"build; pass the mapping.txt of its build with %s", side.which, side.flag))
+				fmt.Sprintf("the names of %s are obfuscated: its classes and leaks cannot be matched with those of "+
+					"another build; pass the mapping.txt of its build with %s", side.which, side.flag))
 		case namesOtherMapping:
 			list = append(list,
 				fmt.Sprintf("the mapping of %s belongs to another build: the names of its classes and leaks are "+

@@ -30,8 +30,9 @@ type loops struct {
 	from, began int
 	open        bool
 	floors      aligned
-	// The level after a mark "gc" is read once slot collected is complete;
-	// collected is 0 if no level is awaited. live contains these levels.
+	// The level after a mark "gc" is read once the slot with the number
+	// collected is complete; the number is 0 if no level is awaited. live
+	// contains these levels.
 	collected, firstCollected int
 	live                      aligned
 	// after contains the levels after forced collections that the caller added;
@@ -240,9 +241,9 @@ func (a *aligned) raise(mb float64) {
 }
 
 // covered reports whether loops from one slot to another represent the stretch.
-// The loops must cover at least half of the stretch. The last loop must end no
-// earlier than 5 min, or an eighth of the stretch if that is longer, before the
-// end of the stretch or of the workload.
+// The loops must cover at least half of the stretch. The last loop must end at
+// most 5 min (or an eighth of the stretch, if that is longer) before the end of
+// the stretch or of the workload.
 func (m *robustMachine) covered(from, to int) bool {
 	end := m.axis.closed
 	if m.workEnd > 0 {

@@ -108,7 +108,7 @@ type stage int
 
 // look tests all windows of one track and returns the result of the first that
 // shows a leak, or of the one that came closest to showing one. If the track is
-// a dimension, others is the total, and look tests for growth that is not
+// a dimension, others is the total, and the test is for growth that is not
 // visible in the total. A dimension has too few readings for short windows.
 func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
 	best := lookResult{reason: tooShort, window: time.Duration(lookWindows[0].minutes) * time.Minute}
@@ -254,10 +254,10 @@ func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth floa
 	return median(y[n-n/6:]) >= top+recordPart*growth+recordSigmas*sigma
 }
 
-// levelsBefore returns the highest level before floor end, and the root mean
-// square of the changes from one level to the next. Each level is a median of
-// the given number of floors. sigma is 0 if fewer than two changes are known;
-// top is minus infinity if no level is known.
+// levelsBefore returns the highest level before the floor with index end, and
+// the root mean square of the changes from one level to the next. Each level is
+// a median of the given number of floors. sigma is 0 if fewer than two changes
+// are known; top is minus infinity if no level is known.
 func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	var scratch [maxBins]float64
 	top, squares, changes := math.Inf(-1), 0.0, 0

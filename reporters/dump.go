@@ -97,8 +97,8 @@ const (
 	// line.
 	shownGroups = 3
 	// worthSlots (in bytes) and worthSlotsShare (a divisor of the heap size)
-	// determine how much memory unused slots in collections must take to get a
-	// line.
+	// determine how much memory unused slots in collections must take to be
+	// listed.
 	worthSlots      = 256 << 10
 	worthSlotsShare = 50
 )

@@ -177,8 +177,8 @@ type exitCode int
 
 func (e exitCode) Error() string { return "exit code " + strconv.Itoa(int(e)) }
 
-// run turns a function that prints its errors and returns an exit code into a
-// command.
+// run returns a command that calls a function. The function prints its own
+// errors and returns an exit code.
 func (c *console) run(do func(console, []string) int) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if c.quiet && c.verbose {

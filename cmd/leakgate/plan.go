@@ -278,9 +278,9 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	return run, run.ExitCode
 }
 
-// stopGrace is the real time between the second Ctrl-C and the exit. It is long
-// enough to send stop requests to everything that runs on the device and the
-// host, but not to wait until everything has stopped.
+// stopGrace is the wall-clock time between the second Ctrl-C and the exit. It
+// is long enough to send stop requests to everything that runs on the device
+// and the host, but not to wait until everything has stopped.
 const stopGrace = 2 * time.Second
 
 // messageTimeout bounds the time for a message that may have no reader.

@@ -116,9 +116,10 @@ func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]
 	return dumps
 }
 
-// sideOf returns the path of the summary of the heap dump of a diagnosis, or of
-// the dump itself if there is no usable summary, or "" if neither exists. The
-// class names in the summary are already translated with the run's mapping.
+// sideOf returns the path of the summary of a diagnosed heap dump. Without a
+// usable summary, it returns the path of the dump itself, or "" if there is no
+// dump. The class names in the summary are already translated with the run's
+// mapping.
 func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
 	mapping := f.mapping
 	if base {

@@ -25,9 +25,9 @@ const (
 )
 
 // rateLimit limits the events of one kind that a workload may put on the time
-// axis of a device, and counts the skipped events. It uses the host's real time
-// even if a simulated phone runs faster than real time, because the load is on
-// the host.
+// axis of a device, and counts the skipped events. It uses the host's clock
+// even if the device is a simulated phone whose clock runs faster, because the
+// load is on the host.
 type rateLimit struct {
 	began time.Time
 	// fullUntil is the time, since began, until which events are rejected;
@@ -71,7 +71,7 @@ func (l *rateLimit) isFull(now time.Time) bool { return int64(now.Sub(l.began)) 
 const (
 	// paceBurst is the number of output bytes that are read at full speed; it
 	// equals the maximum size of workload.log. After these bytes, paceRate is
-	// the maximum number of bytes per second of real time.
+	// the maximum number of bytes per second of wall-clock time.
 	paceBurst = maxWorkloadLog
 	paceRate  = 2 << 20
 	// maxPacePause bounds one pause; the rest of the time is added to the

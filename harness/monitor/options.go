@@ -65,9 +65,9 @@ type Sampling struct {
 	// Collect defines the marks at which garbage collections are forced. If it
 	// is empty, CollectAuto is used.
 	Collect Collect
-	// DeviceTimeout is the real time for which a device may be disconnected
-	// before its part of the run ends. If it is zero, it defaults to 5 min. A
-	// phone without a lock screen needs two minutes to reboot.
+	// DeviceTimeout is the wall-clock time for which a device may be
+	// disconnected before its part of the run ends. If it is zero, it defaults
+	// to 5 min. A phone without a lock screen needs two minutes to reboot.
 	DeviceTimeout time.Duration
 }
 
@@ -78,8 +78,9 @@ var DefaultSampling = Sampling{
 
 // ExitRules define when a run fails.
 type ExitRules struct {
-	// Assert is end or live. With end, a run fails if the gate reports a leak
-	// when the run ends. With live, it fails if a process ever reached LEAKING.
+	// Assert is "end" or "live". With "end", a run fails if the gate reports a
+	// leak when the run ends. With "live", it fails if a process ever reached
+	// LEAKING.
 	Assert record.Assert
 	// Strict makes a run fail with exit code 5 if any process is inconclusive.
 	Strict bool
@@ -131,7 +132,7 @@ const (
 // NewStep returns a step for Response.Steps that saves the output of a command
 // on the device as the artifact with the given name. In the command, {pid},
 // {process}, {package} and {user} are replaced with the values of the process.
-// limit bounds the real time of the command.
+// limit bounds the wall-clock time of the command.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	return response.NewStep(name, command, limit)
 }
@@ -178,7 +179,8 @@ type Row struct {
 	Answers bool
 	// Next is the device time until the next sample.
 	Next time.Duration
-	// CostMS is the real time that the latest sample took, in milliseconds.
+	// CostMS is the wall-clock time that the latest sample took, in
+	// milliseconds.
 	CostMS float64
 }
 

@@ -17,7 +17,7 @@
 // so with a scale of 200 an hour of device time passes in 18 seconds.
 // Everything that takes time on the phone takes device time: sleep, dumpsys,
 // monkey, am dumpheap. To do something every 30 device seconds, a host must do
-// it every 30/Scale real seconds; it reads the scale with
+// it every 30/Scale seconds of its own time; it reads the scale with
 //
 //	getprop leakgate.time_scale
 //

@@ -85,7 +85,7 @@ type Summary struct {
 }
 
 // Summarize returns the App Summary (android.os.Debug.MemoryInfo.getSummary*).
-// jit is the part of Dalvik Other that is code; since Android 10 it is counted
+// jit is the part of Dalvik Other that is code; Android 10 and later count it
 // as Code. swapInTotal means that the total includes SwapPss.
 func (r *Rows) Summarize(jit Memory, swapInTotal bool) Summary {
 	java, graphics := r.Sum(ArtMmap), r.Sum(GfxDev, EGLMtrack, GLMtrack)

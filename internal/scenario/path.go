@@ -27,10 +27,10 @@ const (
 )
 
 // base is the level of each dimension in MB (260 MB in total); share is the
-// standard deviation of the noise of each dimension, as a fraction of that of
-// the total. The squares of the shares add up to 0.995. Noise of 50 MB
-// sometimes makes single dimensions negative, which is necessary for the noise
-// to stay symmetric.
+// standard deviation of the noise of each dimension, as a fraction of the
+// total's standard deviation. The squares of the shares add up to 0.995. Noise
+// of 50 MB sometimes makes single dimensions negative, which is necessary for
+// the noise to stay symmetric.
 var (
 	base  = [NumDims]float64{60, 70, 45, 2, 35, 28, 20}
 	share = [NumDims]float64{0.70, 0.60, 0.02, 0.01, 0.20, 0.30, 0.12}

@@ -7,8 +7,8 @@
 //	go run ./heapbench -sizes small -peers none            # a quick check
 //	go run ./heapbench -check -write ../docs/performance.md   # make bench-heap
 //
-// It generates the large dumps with its own Java program, from a seed, uses the
-// Android dumps of the recorded data, and installs the other programs as
+// It generates the large dumps from a seed with its own Java program, and uses
+// the Android dumps of the recorded data. It installs the other programs as
 // packages. The generated dumps and the programs are kept in a directory. A
 // program that cannot be installed is skipped with a message, and comparisons
 // with it are open: only a measurement can meet a bar. Run heapbench in the
@@ -81,7 +81,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.small = *sizes == "small"
 	if o.write != "" && (*only != "" || o.small || o.peers == "none") {
 		errs = append(errs,
-			errors.New("-write needs all figures: remove it, or -only, -sizes small and -peers none"))
+			errors.New("-write needs all figures: remove either -write or -only, -sizes small and -peers none"))
 	}
 	var err error
 	if *only != "" {

@@ -48,8 +48,8 @@ func (p *plan) writeBars(t *text) {
 // of these tables have before or after it.
 var head = []string{"dump", "tool", "runs", "wall s", "min s", "user+sys s", "peak MB"}
 
-// cells returns the columns of head: the median of the wall times, the
-// processor time of that run, and the largest peak.
+// cells returns the columns of head: among them the median wall time, the
+// processor time of the run with this wall time, and the largest peak.
 func (j *job) cells() []string {
 	f := middle(j.figures)
 	return []string{

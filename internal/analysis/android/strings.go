@@ -56,8 +56,8 @@ const (
 	// at the same time.
 	mostOpen = 1 << 10
 	// eager is the number of bytes that may be compared per byte of heap; an
-	// array that several Strings share is counted once for each of them. If a
-	// dump is crafted to require more, not all of its strings are compared.
+	// array that several Strings share is counted once for each of them. In a
+	// dump that is crafted to exceed this limit, not all strings are compared.
 	eager = 8
 )
 
@@ -197,8 +197,8 @@ func (t *stringsTopic) typed(h uint64, kind hprof.Type, n int) uint64 {
 	return max(h, 1)
 }
 
-// piece hashes the parts of strings that are in a piece of an array. number is
-// the index of the array's first entry in the field order.
+// piece hashes the strings, or parts of strings, in one piece of an array.
+// number is the index of the array's first entry in the field order.
 func (t *stringsTopic) piece(r *heap.Record, number uint32) {
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
 		return

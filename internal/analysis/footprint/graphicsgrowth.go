@@ -28,9 +28,9 @@ type GraphicsRow struct {
 	// BuffersBefore and BuffersAfter are the numbers of buffers of a layer.
 	BuffersBefore int64
 	BuffersAfter  int64
-	// Foreign reports whether the process is not responsible for the growth:
-	// either the row is a layer that names another app, or it is a number about
-	// the whole device and the names of layers identify their owners.
+	// Foreign reports whether the process is not responsible for the growth.
+	// This is so for a layer that names another app. It is also so for a number
+	// about the whole device, if the names of layers identify their owners.
 	Foreign bool
 }
 

@@ -67,8 +67,8 @@ func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *VisitBudget) ([]S
 // nothing, and has no number.
 func (g *Graph) numbersOf(sets [][]Object) ([][]uint32, error) {
 	numbers := make([][]uint32, len(sets))
-	// first holds, for each vertex, the index of one set that contains it plus
-	// 1, or 0 if no set does; more holds the other sets that contain the
+	// first holds, for each vertex, 1 plus the index of one set that contains
+	// it, or 0 if no set does; more holds the other sets that contain the
 	// vertex.
 	first, err := array[uint32](&g.arena, int64(len(g.inbound.place)))
 	if err != nil {
@@ -202,8 +202,8 @@ func (g *Graph) union(objects []Object) SetCost {
 }
 
 // AddHeld adds to a set everything that would become unreachable if some
-// objects were removed: the objects themselves, and everything that paths from
-// the GC roots reach only through one of them.
+// objects were removed: the objects themselves, and everything that cannot be
+// reached from a GC root without passing through one of them.
 func (g *Graph) AddHeld(ctx context.Context, s *Set, objects []Object) error {
 	if g.inbound.place == nil {
 		return errNoInbound

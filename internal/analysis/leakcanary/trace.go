@@ -149,8 +149,8 @@ func (l *leak) structure(line string) {
 	}
 }
 
-// className returns the class in the line of an object, which is followed by
-// the object's kind; it returns false if the line is not complete.
+// className returns the class in the line of an object. It returns false if the
+// line is not complete, that is, if it does not end in the object's kind.
 func className(node string) (string, bool) {
 	for _, kind := range []string{" class", " array", " instance"} {
 		if class, ok := strings.CutSuffix(node, kind); ok {

@@ -45,11 +45,12 @@ func KeyOf(text string) string {
 	return hex.EncodeToString(sum[:20])
 }
 
-// KeyText returns the text from which Key is computed: a line for each suspect
-// reference in the order of the trace, "CLASS.FIELD", with StableClass of the
-// class that declares the field and StableField of the field. Three things
-// would depend on the size of a collection or on a position in it, and are
-// therefore written in a different form:
+// KeyText returns the text from which Key is computed: one line for each
+// suspect reference, in the order of the trace. A line has the form
+// "CLASS.FIELD", where CLASS is the StableClass of the class that declares the
+// field, and FIELD is the StableField of the field. Three things would depend
+// on the size of a collection or on a position in it, and are therefore written
+// in a different form:
 //   - elements of arrays and collections are "[x]";
 //   - a collection of java.util that a search does not flatten (trees, queues,
 //     subclasses of other collections) is one line with its own class:

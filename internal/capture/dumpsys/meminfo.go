@@ -33,8 +33,8 @@ type Block struct {
 	// TotalPss is TOTAL PSS as printed. It includes SwapPss if SwapInTotal is
 	// Yes.
 	TotalPss known.Int `json:"total_pss_kb"`
-	// SwapPss is the proportional share of the swap. Swap is the swap without
-	// proportional sharing, and is never included in TotalPss. A block has
+	// SwapPss is the proportional share of the swapped-out memory. Swap counts
+	// this memory in full, and is never included in TotalPss. A block has
 	// either SwapPss or Swap, depending on whether the running kernel reports
 	// SwapPss.
 	SwapPss     known.Int `json:"swap_pss_kb"`

@@ -7,9 +7,9 @@
 // and by time (the limit will be reached within the hour if the growth of the
 // last hour continues). A late warning is better than a false one. A warning
 // requires a level that lasted for more than one reading; a warning by time
-// also requires growth that is even and continues. A Java heap that is full
-// just before a collection is normal, so its level is the size after
-// collections, or the size minus all possible garbage.
+// also requires steady growth that continues. A Java heap that is full just
+// before a collection is normal, so its level is the size after collections, or
+// the size minus all possible garbage.
 //
 // The package does no I/O; every reading comes with its time on the device's
 // clock. Impossible readings are ignored. A limit that is exceeded cannot be

@@ -92,12 +92,12 @@ func (r Culprit) String() string {
 		text.Count(len(r.Among), "commit", "commits"), strings.Join(names, ", "))
 }
 
-// grace is how long the command may take to exit after its context is done, in
-// real time: a run first writes its record.
+// grace is the wall-clock time that the command may take to exit after its
+// context is done: a run first writes its record.
 const grace = 30 * time.Second
 
-// lingering is the real time for which the output of the command is still read
-// after the command has ended, if other processes keep the output open.
+// lingering is the wall-clock time for which the output of the command is still
+// read after the command has ended, if other processes keep the output open.
 const lingering = 2 * time.Second
 
 // search holds the state of one search.
@@ -335,8 +335,8 @@ func (s *search) run(ctx context.Context, good, bad Commit) error {
 	}
 }
 
-// open returns how many of the remaining commits can still be judged, apart
-// from the first one, which is bad.
+// open returns how many of the remaining commits can still be judged. The first
+// one is known to be bad and is not counted.
 func (s *search) open(left []string) int {
 	n := 0
 	for _, hash := range left[min(1, len(left)):] {

@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	// hexadecimal matches the name of a commit in a baseline or an event, which
-	// may be abbreviated.
+	// hexadecimal matches the full or abbreviated name of a commit in a
+	// baseline or an event.
 	hexadecimal = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 	// reference matches the name of a commit, branch or tag. It does not match
 	// options or ranges.

@@ -19,12 +19,12 @@ type wallClock struct {
 	// it is behind.
 	Ahead time.Duration
 	// Within is the maximum error: the true difference is in Ahead ± Within. It
-	// is half the round trip plus half of the second to which date truncates
-	// the time.
+	// is half the round trip plus half a second, because date truncates the
+	// time to whole seconds.
 	Within time.Duration
 }
 
-// clockTimeout is the maximum real time for reading the wall clock.
+// clockTimeout is the maximum wall-clock time for reading the wall clock.
 const clockTimeout = 10 * time.Second
 
 // readWallClock reads the wall clock of a device, in a separate round trip,

@@ -142,9 +142,9 @@ func (p *pair) comparable() bool {
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
 // withSeries returns the base runs in which places of the given type were
-// counted in a comparable way: in the same unit, with the source names, and
-// often enough. A run with fewer dumps than a verdict needs may lack a leak.
-// Checks that find nothing take no dump.
+// counted in a comparable way: in the same unit, by names that are not
+// obfuscated, and often enough. A run with fewer dumps than a verdict needs may
+// miss a leak. Checks that find nothing take no dump.
 func (p *pair) withSeries(what string) []baseRun {
 	lives := p.head.series(what).SeparateLives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
@@ -238,9 +238,8 @@ type contrast struct {
 	ratedRuns, sized int
 	rate             measure
 	rated            bool
-	// common is the number of loops after which the sizes are compared. The
-	// field named each lists the size of one object in every base run, largest
-	// first.
+	// common is the number of loops after which the sizes are compared. each[i]
+	// is the size of one object in a base run; the largest comes first.
 	common   float64
 	each     []float64
 	headEach float64
@@ -431,8 +430,8 @@ func gapByChance(later, with, earlier int) float64 {
 	return p
 }
 
-// unseen returns the status of a place that is not in any base run, or in none
-// of the newest ones. The where parameter describes these runs.
+// unseen returns the status of a place that is missing from all base runs, or
+// at least from the newest ones. The where parameter describes these runs.
 func (c *contrast) unseen(where string) (comparison.Status, string) {
 	h := c.head
 	_, bytes := h.last()
@@ -528,7 +527,8 @@ func (c *contrast) replaced() bool {
 // and returns the reason. The number must be larger according to the exact
 // conditional test of two Poisson rates (Przyborowski and Wilenski, Biometrika
 // 31, 1940), and also a quarter larger than in every base run. If all base runs
-// left the same number, half an object more per loop is enough.
+// left the same number, an increase of half an object per loop suffices
+// instead.
 func (c *contrast) grown() (string, bool) {
 	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.Type == TypeLeak && !c.series.enough() {
 		return "", false
@@ -571,8 +571,8 @@ func (c *contrast) grown() (string, bool) {
 
 // shifted reports whether other places have lost at least half as many objects
 // of the same classes as this place has gained. The gained objects are then
-// considered to be the lost ones, held by another reference. In an app in use,
-// for example, the queue of a pool holds objects that the pool has not
+// considered to be the lost ones, held by another reference. While an app is in
+// use, for example, the queue of a pool holds objects that the pool has not
 // processed yet.
 func (c *contrast) shifted() bool {
 	if c.head.Type != TypeLeak || c.series.SeparateLives || c.series.Settled {

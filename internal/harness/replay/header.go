@@ -106,8 +106,8 @@ func readHeader(cells []string, column string) (header, error) {
 	return h, nil
 }
 
-// choose judges the column that the user named, in place of the PSS. If that
-// column also belongs to a breakdown or a sample, it is judged alone, because
+// choose judges the column that the user named, in place of the PSS. A column
+// that also belongs to a breakdown, or holds the swap, is judged alone, because
 // the rest of the row measures another quantity.
 func (h *header) choose(column int, name string) {
 	h.value, h.source = column, name

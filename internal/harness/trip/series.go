@@ -64,8 +64,8 @@ func graphics(b *record.Breakdown) *int64 {
 	return &sum
 }
 
-// screenCounts lists the object counts of dumpsys meminfo that a screen
-// increases and that no pool keeps.
+// screenCounts lists the object counts of dumpsys meminfo that rise with each
+// open screen and are not affected by pools.
 var screenCounts = []string{"Activities", "ViewRootImpl", "AppContexts", "WebViews"}
 
 // maxObjects is the maximum number of object names that are judged, because a
@@ -149,7 +149,7 @@ func (s *series) known(m *measure) (x, y []float64) {
 	return x, y
 }
 
-// maxSwapped is the growth of swap, in kB, above which it is reported:
+// maxSwapped is the smallest growth of swap, in kB, that is reported:
 // swapped-out memory is not part of any dimension.
 const maxSwapped = 512
 
