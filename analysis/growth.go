@@ -91,8 +91,8 @@ func NewGrowthSeries(loops int) *GrowthSeries {
 	}
 }
 
-// The maximum memory for one dump, in bytes per object and in bytes per
-// reference: for the graph, and for the search for growth.
+// The maximum memory that the graph of one dump and the search for growth need,
+// in bytes per object and per reference.
 const (
 	growthPerObject    = 26
 	growthPerReference = 4

@@ -28,8 +28,8 @@ type sharer struct {
 
 const (
 	// mostSharers is the maximum number of sharers that are named. Objects with
-	// more sharers are infrastructure, and naming the class loader is as
-	// helpful.
+	// more sharers are infrastructure, for which naming the class loader is
+	// just as helpful.
 	mostSharers = 3
 	// sharerReach is the maximum number of objects that are visited in a search
 	// for the holders of one object. sharerDegree is the maximum number of
@@ -143,9 +143,9 @@ func (s *sharer) add(objects ...heap.Object) {
 }
 
 // nearHolders returns, by name, the static fields and GC roots from which
-// references lead to an object. It returns nil if the dominator of the
-// accumulated objects also leads to the object by other paths, or if a GC root
-// whose kind is not in rootsAccumulated holds the object.
+// references lead to an object. It returns nil in two cases: the dominator of
+// the accumulated objects also leads to the object by other paths, or the
+// object is held by a GC root whose kind is not in rootsAccumulated.
 func (d *dump) nearHolders(o heap.Object, p *heap.SharedAccumulation) (map[string]*sharer, error) {
 	near, met, queue := map[string]*sharer{}, map[heap.Object]bool{o: true}, []heap.Object{o}
 	hold := func(name string, o heap.Object, root bool) {

@@ -26,12 +26,12 @@ type jumps struct {
 
 const (
 	// leastJump is the size of the smallest reported jump in MB. Section 5.4 of
-	// the article requires 200 MB and half of the floor. The floor is not
-	// considered here, because a constant part of memory must not change the
-	// verdict.
+	// the article (docs/article.md) requires at least 200 MB and at least half
+	// of the floor. The floor is not considered here, because a constant part
+	// of memory must not change the verdict.
 	leastJump = 150.0
-	// jumpSigmas is the minimum height of a jump in standard deviations of the
-	// noise of the last hour, so that noise is not reported.
+	// jumpSigmas is the minimum height of a jump, as a multiple of the standard
+	// deviation of the noise in the last hour. Lower rises may be noise.
 	jumpSigmas = 6.0
 	// A jump has stayed if at least half of its height remains after jumpStays.
 	jumpStays = 30 * time.Minute
@@ -116,7 +116,7 @@ func (j *jumps) update(m *robustMachine, t *track) {
 	}
 	j.bin, j.known = m.axis.closed/jumpRhythm, true
 	// The noise is derived from the median difference of values that are 10 min
-	// apart, or less if there are too few values. Each jump is part of only a
+	// apart, or closer if there are too few values. Each jump is part of only a
 	// few of these differences, so it does not raise the limit for the next
 	// one.
 	values = t.recent(scratch[:0], m.axis.closed, jumpMemory)

@@ -21,8 +21,8 @@ type relapse struct {
 
 const (
 	// relapseHeight is the fraction of the growth from begins to ends after
-	// which a life is a relapse. By then, a heap dump contains most of the
-	// leak, and there is still time for the dump.
+	// which a life is a relapse. At this level, a heap dump contains most of
+	// the leak, and there is still time to take it.
 	relapseHeight = 0.75
 	// The levels are taken from the latest relapseLives lives, because a suite
 	// may change its behavior.

@@ -79,10 +79,10 @@ func (m *robustMachine) skipped() int {
 	return min(m.axis.closed/10, slotsOf(15*time.Minute))
 }
 
-// ends judges one track over the entire stretch without its beginning, over
-// later parts of it, and over parts that end early if their growth remains
-// until the end of the stretch. It returns the result for the first part that
-// shows a leak, or otherwise for the entire stretch.
+// ends judges one track over the entire stretch except its beginning, and over
+// parts that begin later. It also judges parts that end earlier, if their
+// growth remains until the end of the stretch. It returns the result for the
+// first part that shows a leak, or otherwise for the entire stretch.
 func (m *robustMachine) ends(t *track, others *track, family float64) finding {
 	whole := m.endingAt(t, others, m.axis.closed, family)
 	if whole.reason == fires || others != nil {
@@ -220,9 +220,9 @@ func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *f
 }
 
 // cut returns the stretch between two slots, the number of blocks to divide it
-// into (at most the given number), and its hours. A stretch within the ring is
-// measured in slots. A longer one is measured in floors, and each of its blocks
-// has the same number of floors.
+// into (at most the given number), and its length in hours. A stretch within
+// the ring is measured in slots. A longer one is measured in floors, and each
+// of its blocks has the same number of floors.
 func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float64) {
 	slots := to - from
 	if slots <= 0 {
@@ -383,8 +383,8 @@ func (m *robustMachine) spliced(t *track, family float64) (finding, bool) {
 	return finding{}, false
 }
 
-// isSawtooth reports whether the fall released the growth before it, like a
-// cache that is emptied when it is full.
+// isSawtooth reports whether the fall is about as large as the growth before
+// it, as when a full cache is emptied.
 func (m *robustMachine) isSawtooth(t *track, s *splice) bool {
 	var scratch [8]float64
 	skip := m.skipped() / m.axis.binSlots

@@ -371,8 +371,8 @@ func (s *gateSettings) hasTestedCommit(ctx context.Context, tree *checkout.Check
 // suspect is looked up.
 const mostLocated = 100
 
-// locate finds where the suspects of worse leaks are declared, whether this
-// change touches them, and who owns the file.
+// For each leak that is worse, locate finds where the suspect is declared,
+// whether this change touches it, and who owns the file.
 func (s *gateSettings) locate(ctx context.Context, tree *checkout.Checkout, result *comparison.Comparison) {
 	var changes *checkout.Changes
 	if base := s.changedSince(ctx, tree, result); base != "" {

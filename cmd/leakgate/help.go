@@ -32,7 +32,7 @@ func (m manual) annotations() map[string]string {
 	return out
 }
 
-// The exit codes that all commands that read dumps share.
+// The exit codes shared by all commands that read dumps.
 const dumpExits = `2 the command line is invalid, or a file cannot be opened
 6 a dump could not be read or analyzed
 130 interrupted`

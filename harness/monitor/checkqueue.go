@@ -63,8 +63,8 @@ type checkedTest struct {
 	name  string
 	check *OpenCheck // nil if the check could not be started
 	mu    sync.Mutex
-	// delayEnded is the time at which the next test began or all tests had
-	// ended. The delay after the test ends at that time. Until then it is zero.
+	// delayEnded is the time at which the delay after the test ended, because
+	// the next test began or all tests had ended. Until then it is zero.
 	delayEnded time.Time
 }
 

@@ -60,11 +60,11 @@ const (
 	// maxMark bounds the name of a mark, in characters.
 	maxMark = 500
 	// inboxFresh is the interval at which the run updates the modification time
-	// of a mark whose sender waits. After inboxTimeout without an update, a
-	// sender assumes that the run was killed. Both are real time.
+	// of a mark whose sender is waiting. After inboxTimeout without an update,
+	// a sender assumes that the run was killed. Both are in wall-clock time.
 	inboxFresh   = 2 * time.Second
 	inboxTimeout = 60 * time.Second
-	// inboxTake is the real time within which a run must take a mark.
+	// inboxTake is the wall-clock time within which a run must take a mark.
 	inboxTake = 5 * time.Second
 )
 

@@ -39,8 +39,8 @@ type LiveRun struct {
 func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	m := w.run
 	cause := m.watch(going, user, box)
-	// The inbox is removed first, because on a full disk its reserve frees
-	// space for the last lines.
+	// The inbox is removed first: if the disk is full, the space reserved in
+	// the inbox is needed for the last lines.
 	berr := box.close()
 	displaced := !m.checkWrite(m.recorder.Check())
 	if displaced {
@@ -78,12 +78,12 @@ func (w *LiveRun) Wait() (record.Run, error) {
 // maxReason bounds the reason for a stop, in characters.
 const maxReason = 500
 
-// Stop stops the run and waits for its end, like [LiveRun.Wait]. As at the end
-// of the duration, requested heap dumps are taken and analyzed, including those
-// at the end of the run. The reason is written to run.json. If the context
-// passed to Start is done, the run counts as interrupted and takes no final
-// dumps. If Stop is called more than once, the reason given in the first call
-// is used.
+// Stop stops the run and waits for its end, like [LiveRun.Wait]. Requested heap
+// dumps are still taken and analyzed, including those at the end of the run, as
+// they are after the full duration. The reason is written to run.json. If the
+// context passed to Start is done, the run counts as interrupted and takes no
+// final dumps. If Stop is called more than once, the reason given in the first
+// call is used.
 func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	w.mu.Lock()
 	if !w.stopped {

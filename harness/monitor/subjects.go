@@ -182,8 +182,8 @@ func goneText(pid int, err error) string {
 	return err.Error()
 }
 
-// deadline returns the real time that one round may take. On an old phone,
-// reading smaps takes seconds per process, while all other readings take
+// deadline returns the wall-clock time that one round may take. On an old
+// phone, reading smaps takes seconds per process, while all other readings take
 // milliseconds. Otherwise the deadline is the sampling interval, but at least 3
 // s and at most 10 s, so an outage is detected early.
 func (w *subjects) deadline(targets []capture.Target) time.Duration {

@@ -161,9 +161,9 @@ func (w *workloads) recordEvent(device string, e record.Event) {
 	w.run.post(device, message{Event: e, bounded: e.Event != "dropped" && e.Event != "missing"})
 }
 
-// skipMark reports whether a mark exceeds the rate limit on all of its devices,
-// and counts it as skipped there. It is called for each mark that a workload
-// prints, before any other processing.
+// skipMark reports whether a mark exceeds the rate limit on all of its devices.
+// If so, the mark is counted as skipped on each of them. It is called for each
+// mark that a workload prints, before any other processing.
 func (w *workloads) skipMark(device string) bool {
 	now := time.Now()
 	for _, s := range w.run.sessions {

@@ -19,8 +19,8 @@ func (c clock) up() time.Duration {
 // maxWait bounds every wait: ten years.
 const maxWait = 10 * 365 * 24 * time.Hour
 
-// real converts device time to host time, rounded up, so that after a wait for
-// the end of a heap dump, the dump is complete.
+// real converts device time to host time. It rounds up, so that a heap dump is
+// complete when the wait for its end is over.
 func (c clock) real(device time.Duration) time.Duration {
 	return time.Duration(math.Min(math.Ceil(float64(device)/c.scale), float64(maxWait)))
 }

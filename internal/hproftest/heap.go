@@ -362,8 +362,8 @@ func (h *Heap) Set(r Ref, name string, v any) {
 	h.fail("%s has no field %q", o.class.name, name)
 }
 
-// SetIn is like Set, but sets the field that the given class declares, which a
-// field with the same name in a subclass may hide.
+// SetIn is like Set, but sets the field that the given class declares, even if
+// a subclass declares a field with the same name.
 func (h *Heap) SetIn(r Ref, c *Class, name string, v any) {
 	for i, f := range c.fields {
 		if f.name == name && h.object(r).shape == ofFields && h.object(r).class.extends(c) {

@@ -37,8 +37,7 @@ type unusedTopic struct {
 	met map[heap.Object]bool
 }
 
-// slotKind is a class of collections with its fields, under all names that they
-// have had.
+// slotKind is a collection class and its fields, with every name they have had.
 type slotKind struct {
 	heap.Family
 

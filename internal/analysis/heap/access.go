@@ -66,9 +66,8 @@ func (g *Graph) masks(families []*Family) []uint64 {
 			}
 			k = list[k].super
 		}
-		// The families of the superclass above the path are complete. From
-		// there down, each class adds its own families to those of its
-		// superclass.
+		// The families of the superclass above the path are complete. Each
+		// class on the path adds its own families to those of its superclass.
 		above := uint64(0)
 		if known[k] {
 			above = masks[k]

@@ -18,10 +18,10 @@ type Groups struct {
 // GroupCosts holds the costs of groups, indexed by group number.
 type GroupCosts struct {
 	// Bytes is a lower bound on the size that becomes unreachable if all
-	// objects of the group are removed: everything in groups that paths from
-	// the GC roots reach only through this group. A path may enter a group at
-	// one object and leave it at another, so the bound can be below the cost of
-	// the group; in return, a single search computes it for all groups.
+	// objects of the group are removed. It covers this group and all groups
+	// that the GC roots reach only through it. A path may enter a group at one
+	// object and leave it at another, so the bound can be below the cost of the
+	// group; in return, a single search computes it for all groups.
 	Bytes []int64
 	// Own is the size of the group itself, plus everything that the group
 	// dominates outside any group.

@@ -318,8 +318,8 @@ func (w *linker) referent(id hprof.ID, strength Reachability) {
 	}
 	w.weak = append(w.weak, weakLink{w.object, to, strength})
 	if strength == Soft {
-		// This applies even if a field also references the referent, because
-		// the field's reference is stronger.
+		// The soft reference is a separate link even if a field also references
+		// the referent, because the field's reference is stronger.
 		w.last = none
 		w.add(id)
 	}

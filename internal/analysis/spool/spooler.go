@@ -33,7 +33,7 @@ const (
 // spool unpacks a stream into a temporary file. One goroutine reads and
 // unpacks; the calling goroutine writes. Only the calling goroutine uses the
 // file: if the other goroutine is blocked in a Read that cannot be stopped, it
-// keeps only its buffers.
+// holds on to nothing but its buffers.
 func spool(ctx context.Context, in input, o Options) (*File, error) {
 	stop := make(chan struct{})
 	room := roomIn(o)

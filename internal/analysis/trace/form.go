@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// form is what similar paths have in common: the whole path except for the
-// objects themselves, and for the indices and keys on it.
+// form describes what similar paths have in common: everything except the
+// individual objects, indices and keys.
 type form struct {
 	key     string
 	matcher *Matcher
@@ -32,8 +32,8 @@ type forms struct {
 	unprinted int
 }
 
-// manner determines what is computed for each form, keys or fingerprints or
-// both, and whether lists are folded.
+// manner determines what is computed for each form (keys, fingerprints or
+// both), and whether lists are folded.
 type manner struct{ keys, prints, folding bool }
 
 func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m manner) (*forms, error) {
@@ -118,8 +118,8 @@ func (x *forms) newForm(p Path, length int) *form {
 	return h
 }
 
-// encode adds the properties of an object on which a trace depends: its class,
-// and whether it is needed.
+// encode adds those properties of an object that affect a trace: its class, and
+// whether it is needed.
 func (x *forms) encode(o heap.Object) {
 	class, at := uint64(x.graph.ClassNumber(o)), uint64(0)
 	if x.graph.IsClass(o) {

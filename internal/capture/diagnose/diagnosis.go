@@ -107,8 +107,8 @@ const (
 type Diagnosis struct {
 	Process capture.Process
 	Recipe  string
-	// Up is the device's clock when the diagnosis began, and Ended when it
-	// ended, as time since boot; 0 if unknown.
+	// Up and Ended are the times since boot, on the device's clock, at which
+	// the diagnosis began and ended; 0 if unknown.
 	Up, Ended time.Duration
 	// Took is the wall-clock duration of the diagnosis.
 	Took time.Duration
@@ -157,12 +157,13 @@ func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Re
 	return out, nil
 }
 
-// checkTimeout is the maximum real time for identifying the process with a pid.
+// checkTimeout is the maximum wall-clock time for identifying the process with
+// a pid.
 const checkTimeout = 5 * time.Second
 
 // check compares the process that has the pid with the requested process, and
-// records the result. If the requested process has ended, words becomes part of
-// the recorded error: it says what was in progress. If the device does not
+// records the result. words describes what was in progress; the recorded error
+// includes it if the requested process has ended. If the device does not
 // respond, check tries once more.
 func (d *diagnosing) check(ctx context.Context, words string) {
 	for range 2 {
@@ -428,8 +429,8 @@ func inRelease(w Method, api int) error {
 	return nil
 }
 
-// slack is the real time that a round trip may take in addition to the command
-// on the device.
+// slack is the wall-clock time that a round trip may take in addition to the
+// command on the device.
 const slack = 5 * time.Second
 
 // scaled scales a limit to this device: a device with a faster clock gets a

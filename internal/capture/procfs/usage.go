@@ -24,8 +24,8 @@ type Memory struct {
 	// Mappings is the number of mappings in smaps; it is unknown for
 	// smaps_rollup and for lines that were filtered on the device.
 	Mappings known.Int `json:"mappings,omitzero"`
-	// Truncated reports whether the input is visibly truncated. The sums of
-	// smaps are then unknown; values that are present in smaps_rollup remain
+	// Truncated reports whether the input is visibly truncated. If so, the sums
+	// of smaps are unknown; values that are present in smaps_rollup remain
 	// valid.
 	Truncated bool `json:"-"`
 	// Warnings name the fields that are present but invalid, and therefore

@@ -29,11 +29,11 @@ func Free() int64 {
 	return free
 }
 
-// groupMemory returns the smallest remaining memory among the control group
-// (version 2) and its parents. groups is the mount point of the groups; own is
-// the content of /proc/self/cgroup. File pages count as free, because the
-// kernel reclaims them. After a dump has been read, the file pages include
-// those of the dump itself (Documentation/admin-guide/cgroup-v2.rst,
+// groupMemory returns the least memory that remains in the control group
+// (version 2) or in any of its parents. groups is the mount point of the
+// groups; own is the content of /proc/self/cgroup. File pages count as free,
+// because the kernel reclaims them. After a dump has been read, the file pages
+// include those of the dump itself (Documentation/admin-guide/cgroup-v2.rst,
 // "memory.current").
 func groupMemory(groups, own string) (free int64, ok bool) {
 	_, group, found := strings.Cut("\n"+own, "\n0::")

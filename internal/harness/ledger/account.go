@@ -92,9 +92,9 @@ type Account struct {
 	transitions []record.Transition
 	// dropped counts the transitions that are no longer kept.
 	dropped int
-	// jumps holds one entry for each of the latest jumps: what the device's
-	// clock read at t_s 0. A reboot changes this value; the entry is the one
-	// that was valid at the time of the jump.
+	// jumps holds one entry for each of the latest jumps: the reading of the
+	// device's clock at t_s 0. A reboot changes this value; the entry is the
+	// one that was valid at the time of the jump.
 	jumps    []time.Duration
 	warnings []string
 }
@@ -385,8 +385,8 @@ func (a *Account) addMissing(e record.Event) {
 	})
 }
 
-// MissingUnlisted reports whether some missing heap dumps are not listed. If
-// so, a further missing dump does not change the record.
+// MissingUnlisted reports whether some missing heap dumps are not listed. If it
+// returns true, another missing dump does not change the record.
 func (a *Account) MissingUnlisted() bool { return a.unlisted }
 
 // addDiagnosis adds what a diagnosis collected, and later its results.

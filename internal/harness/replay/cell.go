@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// maxKB is the maximum memory of a process in kB, because a table does not
-// state how much memory its device has.
+// maxKB is the maximum memory of a process in kB. It is the same for all
+// devices, because a table does not state how much memory its device has.
 var maxKB, _ = procfs.Bounds(0)
 
 // absent reports whether a cell means that the value is missing.

@@ -64,8 +64,8 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 	}
 }
 
-// maxAlike is the maximum number of folders for diagnoses of the same process
-// and kind within the same second.
+// maxAlike is the maximum number of folders that diagnoses of the same process
+// and kind may create within one second.
 const maxAlike = 1000
 
 const (

@@ -154,8 +154,8 @@ func inBytes(kb int64) int64 {
 	return min(max(kb, -most), most) << 10
 }
 
-// meminfoGrowth compares the rows of the App Summary, and puts the row that
-// grew most first.
+// meminfoGrowth compares the rows of the App Summary. The row with the largest
+// growth comes first.
 func meminfoGrowth(c *Case, before, now *MemorySnapshot) []string {
 	if before.meminfo == nil || now.meminfo == nil {
 		return []string{"meminfo: missing in one of the snapshots"}

@@ -412,8 +412,8 @@ type breach struct {
 	rules         []string
 }
 
-// breaches merges the reasons that concern the same leak, and adds failing
-// leaks without a reason.
+// breaches combines the reasons that concern the same leak. It also adds the
+// failing leaks that no reason concerns.
 func (p *page) breaches() []*breach {
 	var out []*breach
 	of, find := map[*Row]*breach{}, p.c.finder()

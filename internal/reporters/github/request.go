@@ -180,8 +180,8 @@ func (s *Session) pages(ctx context.Context, r request,
 }
 
 // hasNext reports whether there may be another page. Without a Link header,
-// go-github returns NextPage 0, as on the last page. Without the header, the
-// next page is therefore requested if this page may be full.
+// go-github returns NextPage 0, as on the last page. In that case, hasNext
+// returns true if this page may be full.
 func hasNext(resp *gogithub.Response, n, first int) bool {
 	if resp.Header.Get("Link") != "" {
 		return resp.NextPage != 0 && n > 0
