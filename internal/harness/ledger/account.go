@@ -70,6 +70,8 @@ type Account struct {
 	// unlisted means that more than maxMissing heap dumps are missing.
 	unlisted bool
 	objects  map[string]record.ObjectCount
+	// graphics means that a breakdown contained graphics memory.
+	graphics bool
 	// deaths holds the latest deaths; reasonsOfDeath counts all deaths by
 	// reason.
 	deaths         []record.Death
@@ -152,6 +154,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	a.addObjects(s.Breakdown.Objects)
 	a.addObjectsAtMark(s.Breakdown.Objects, up)
 	b := a.breakdownOf(*s.Breakdown, up)
+	a.graphics = a.graphics || hasGraphics(b)
 	steps = append(steps, a.Detector.AddBreakdown(b)...)
 	a.addBreakdownToApp(b)
 	switch mapped := b.Mapped(); {

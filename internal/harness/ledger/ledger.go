@@ -297,6 +297,9 @@ func (l *Ledger) Run() record.Run {
 	}
 	RelateApps(pointers(r.Apps), pointers(r.Processes))
 	r.Warnings = append(append(r.Warnings, l.AppWarnings()...), idleWarnings(r.Processes)...)
+	for _, p := range l.parts {
+		r.Warnings = append(r.Warnings, p.graphicsWarnings(r.Processes)...)
+	}
 	r.Unjudged = unjudged(r)
 	var cut int
 	if r.Diagnoses, cut = shorten(r.Diagnoses); cut > 0 {
