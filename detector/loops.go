@@ -61,8 +61,8 @@ const (
 	maxFamily = 64
 	// maxOthers bounds the number of families that await their second mark.
 	maxOthers = 8
-	// The level after a collection is read settleSlots later: the collector has
-	// finished, and the app has not yet allocated much.
+	// The level after a collection is read settleSlots later: by then the
+	// collector has finished, but the app has not yet allocated much.
 	settleSlots = 2
 )
 

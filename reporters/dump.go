@@ -125,8 +125,8 @@ func (out *page) notable(r *analysis.Report) {
 	}
 }
 
-// The number of rows in each table. If there are leaks, the tables have fewer
-// rows, because they matter less.
+// The number of rows in each table. If there are leaks, the tables matter less
+// and have fewer rows.
 const (
 	fewRows  = 5
 	manyRows = 12

@@ -177,7 +177,7 @@ type exitCode int
 
 func (e exitCode) Error() string { return "exit code " + strconv.Itoa(int(e)) }
 
-// run returns a command that calls a function. The function prints its own
+// run returns a function for a cobra command that calls do. do prints its own
 // errors and returns an exit code.
 func (c *console) run(do func(console, []string) int) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {

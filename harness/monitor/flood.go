@@ -19,8 +19,8 @@ const (
 	// are still recorded completely if each takes a second or more.
 	eventQuota    = 10_000
 	slowEventRate = 1.0
-	// skippedEvery is the real time between two events that record the number
-	// of skipped events.
+	// skippedEvery is the wall-clock time between two events that record the
+	// number of skipped events.
 	skippedEvery = time.Minute
 )
 
@@ -30,7 +30,7 @@ const (
 // load is on the host.
 type rateLimit struct {
 	began time.Time
-	// fullUntil is the time, since began, until which events are rejected;
+	// Events are rejected until fullUntil, which is measured from began;
 	// skipped is the number of rejected events. Both are read without a lock,
 	// because they are read for each line of a workload that prints only marks.
 	fullUntil, skipped atomic.Int64

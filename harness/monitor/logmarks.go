@@ -19,8 +19,8 @@ const (
 	// logTimeAPI is the first API level whose logcat can start at a time
 	// (logcat -T, Android 5).
 	logTimeAPI = 21
-	// followRetry is the real time between two attempts to follow the log of a
-	// device that was disconnected.
+	// followRetry is the wall-clock time between two attempts to follow the log
+	// of a device that was disconnected.
 	followRetry = 3 * time.Second
 	// stampLength is the length of "01-02 03:04:05.678", the timestamp at the
 	// beginning of a line in threadtime format.

@@ -48,7 +48,7 @@ type Incomparable struct {
 type GraphicsGrowth struct {
 	// Rows must not be added up: they count the same memory in different ways.
 	Rows []GraphicsRow
-	// Layers lists the buffers allocated by SurfaceFlinger by layer, or the
+	// Layers lists, by layer, the buffers that SurfaceFlinger allocated, or the
 	// imported buffers if both snapshots contain them; "(others)" is the sum of
 	// all layers beyond the cap on names. Each buffer is counted in one layer.
 	Layers []GraphicsRow

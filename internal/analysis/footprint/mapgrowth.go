@@ -46,10 +46,10 @@ func (c *Change) add(d Change) {
 
 // MapRow stands for all mappings of one name and kind.
 type MapRow struct {
-	// Name is the name without the parts that differ in each mapping.
-	// "(anonymous)" is memory without a name, and "(others)" is the sum of all
-	// names beyond the cap. [bss] after the name of a file is the memory that
-	// follows the file.
+	// Name is the mapping's name without the parts that differ from one mapping
+	// to the next. "(anonymous)" is memory without a name, and "(others)" is
+	// the sum of all names beyond the cap. [bss] after the name of a file is
+	// the memory that follows the file.
 	Name string
 	Kind Kind
 	// File is the mapped file to which the row belongs, or "" for other memory.

@@ -21,16 +21,16 @@ type ids struct {
 	shift uint
 	base  uint64
 	// regions holds, for each stretch of 1<<regionBits alignment units
-	// (1<<shift bytes each), the index of its cells plus 1.
+	// (1<<shift bytes each), 1 plus the index of its cells.
 	regions []uint32
 	cells   []cell
 	// firsts holds, for each stretch that has cells, the number of objects
-	// before the stretch, at the index stored in regions.
+	// before the stretch; regions holds the index for each stretch.
 	firsts, starts []uint32
-	// dense is the number of objects in cells. Objects whose addresses are not
-	// multiples of the unit are listed in odd and numbered after the objects in
-	// cells: ART identifies the overhead of a class by the class's address plus
-	// 1.
+	// dense is the number of objects in cells. The slice odd lists the objects
+	// whose addresses are not multiples of the unit; they are numbered after
+	// the objects in cells. ART identifies the overhead of a class by the
+	// class's address plus 1.
 	dense uint32
 	odd   []uint64
 }

@@ -18,10 +18,10 @@ import (
 // included (Graph.Linked).
 //
 // As in links, the references are encoded as a sequence of bytes. For each
-// object, the sequence lists the places in order and ends with a 0. A reference
-// is encoded as the difference of the object numbers, zigzag-encoded, plus 1,
-// shifted left by 1 bit; a run of places without a reference is encoded as its
-// length, shifted left by 1 bit, with the lowest bit set.
+// object, the sequence lists the places in order and ends with a 0. To encode a
+// reference, the difference of the object numbers is zigzag-encoded, increased
+// by 1 and shifted left by 1 bit. A run of places without a reference is
+// encoded as its length, shifted left by 1 bit, with the lowest bit set.
 type Outbound struct {
 	graph *Graph
 	// members holds the covered objects that may have references. If whole is

@@ -375,8 +375,8 @@ func (g *Graph) Children(o Object, f func(Object)) {
 	}
 }
 
-// References calls f with the objects that the fields of an instance, or the
-// elements in Body, reference strongly, softly or weakly.
+// References calls f with the objects to which the fields of an instance, or
+// the elements in Body, have strong, soft or weak references.
 func (r *Record) References(f func(Object)) {
 	if r.Kind == hprof.SubObjectArray {
 		for i := range r.Elements() {

@@ -85,7 +85,7 @@ func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	return d.rights.app, d.rights.appErr
 }
 
-// unsettled reports whether it is unknown whether the shell may become a user.
+// unsettled reports whether it is still unknown if the shell may become a user.
 func unsettled(err error) bool { return err != nil && !errors.As(err, new(notAllowed)) }
 
 func (d *diagnosing) probeRights(ctx context.Context) {

@@ -259,7 +259,7 @@ func (f *findings) note(p noted, with string, ofProfile bool) {
 }
 
 // errors returns the problems in the order of the file. Problems of variables
-// and flags have no line and come first.
+// and flags have no line number and come first.
 func (f *findings) errors() Errors {
 	var errs Errors
 	for _, found := range f.all {

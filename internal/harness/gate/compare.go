@@ -229,7 +229,7 @@ type contrast struct {
 	base   []baseRun
 	series Timeline
 
-	// The field named has lists the base runs that contain the place.
+	// has is the list of the base runs that contain the place.
 	has []baseRun
 	// rates lists the measures of those base runs whose measure is known.
 	// ratedRuns is the number of runs with a measure, and sized is the number
