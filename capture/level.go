@@ -140,8 +140,8 @@ const (
 	// maxUnsure is the maximum number of inconclusive probes that are kept:
 	// there may be many short-lived processes.
 	maxUnsure = 1000
-	// suTimeout is the maximum real time of a call of su, which may wait for
-	// the user to confirm it.
+	// suTimeout is the maximum wall-clock time of a call of su, which may wait
+	// for the user to confirm it.
 	suTimeout = 10 * time.Second
 )
 
@@ -366,8 +366,8 @@ func trialsPerRequest(file string) int {
 	return 50
 }
 
-// deadline returns the maximum real time of a round trip that reads one file of
-// each process.
+// deadline returns the maximum wall-clock time of a round trip that reads one
+// file of each process.
 func deadline(file string) time.Duration {
 	if file == "smaps" {
 		return 30 * time.Second

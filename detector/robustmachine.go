@@ -49,8 +49,8 @@ type robustMachine struct {
 	// row counts the consecutive looks that fired; faded counts the consecutive
 	// looks in LEAKING that did not fire.
 	row, faded int
-	// first is the result of the first of the looks counted in row; firstSigma
-	// is the standard deviation of pairRise at that look.
+	// first is the result of the first look counted in row; firstSigma is the
+	// standard deviation of pairRise at that look.
 	first      lookResult
 	firstSigma float64
 	// fresh counts the breakdowns since CONFIRMING began.

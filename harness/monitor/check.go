@@ -741,8 +741,8 @@ func (c *OpenCheck) addVerdict(user int, name string, pid int, verdict record.Ch
 		})
 }
 
-// awaitDeaths waits until it is known why processes of the check have ended,
-// which a device reports only after some seconds.
+// awaitDeaths waits until it is known why processes of the check have ended. A
+// device takes some seconds to report the reasons.
 func (c *OpenCheck) awaitDeaths(ctx context.Context) error {
 	step := max(c.session.clock.real(deathDelay)/4, time.Millisecond)
 	for end := time.Now().Add(c.session.clock.real(deathDelay) + deathTimeout); time.Now().Before(end); {

@@ -46,7 +46,8 @@ type endedProcess struct {
 	// up is the device's uptime when the process was last seen, or 0 if it is
 	// unknown.
 	up time.Duration
-	// rebooted is set if the device has rebooted since then.
+	// rebooted is set if the device has rebooted since the process was last
+	// seen.
 	rebooted bool
 	// retried is set if the device did not respond to the first attempt,
 	// possibly because it was about to reboot.

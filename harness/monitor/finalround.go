@@ -10,8 +10,8 @@ const (
 	// maxFinalAge is the maximum age, in device time, of a sample that counts
 	// as the final one of a run.
 	maxFinalAge = 5 * time.Second
-	// finalTimeout is the real time within which the final samples of a run
-	// must be taken.
+	// finalTimeout is the wall-clock time within which the final samples of a
+	// run must be taken.
 	finalTimeout = 10 * time.Second
 )
 

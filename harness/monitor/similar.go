@@ -21,7 +21,7 @@ const (
 	// maxNames bounds the number of names that are compared. Phones run about a
 	// thousand processes.
 	maxNames = 5000
-	// namesTimeout is the real time within which a device must list its
+	// namesTimeout is the wall-clock time within which a device must list its
 	// processes.
 	namesTimeout = 5 * time.Second
 )

@@ -59,9 +59,9 @@ type sampledSubject struct {
 	settlesAt time.Duration
 }
 
-// countedSubject holds the time when objects are due to be counted because a
-// forced collection has settled (0 if no count is due), and the time of the
-// last such count. Times are device times since the start.
+// countedSubject holds the time of the next object count, when a forced
+// collection will have settled (0 if no count is due), and the time of the last
+// such count. Times are device times since the start.
 type countedSubject struct{ due, latest time.Duration }
 
 // limitedSubject holds the latest reading of the limits and the number of limit

@@ -23,8 +23,8 @@ import (
 //
 // Byte counts refer to the bytes that the device's side sends, over all
 // connections of the line together: packets of the transport protocol for a
-// Daemon, smart-socket responses for a Server. Times are real times, even if
-// the phone's clock is faster.
+// Daemon, smart-socket responses for a Server. Times are measured on the host's
+// clock, even if the phone's clock is faster.
 type Line struct {
 	// faulty reports whether any fault is active.
 	faulty atomic.Bool

@@ -45,7 +45,7 @@ func logcat(c *call) int {
 		if q.Dump || q.Most == 0 {
 			return 0
 		}
-		// Entries that are more than a second old cannot arrive anymore.
+		// Entries that are more than a second old can no longer arrive.
 		// Skipping them keeps the cost of following a log overnight constant.
 		if seen := c.phone.wall().Add(-time.Second); seen.After(q.From) {
 			q.From = seen

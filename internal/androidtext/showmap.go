@@ -8,7 +8,7 @@ import (
 )
 
 // ShowmapEverywhere is the first API level at which user builds include
-// showmap; since then it is the rewritten program in
+// showmap; since then it has been the rewritten program in
 // system/memory/libmeminfo/tools/showmap.cpp. ShowmapFlags is the first API
 // level whose showmap has columns for huge pages and, with -v, flags.
 const (

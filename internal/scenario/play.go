@@ -20,8 +20,8 @@ type Conditions struct {
 	Interval time.Duration
 	// Drop is the probability that a sample is lost.
 	Drop float64
-	// Diagnosis is the duration of a diagnosis; 0 means that none is made, so
-	// that the demand for a diagnosis remains.
+	// Diagnosis is the duration of a diagnosis. If it is 0, demands for a
+	// diagnosis are never met.
 	Diagnosis time.Duration
 	// NoBreakdowns disables the detail channel.
 	NoBreakdowns bool
@@ -33,7 +33,7 @@ type Conditions struct {
 	LoopEvery time.Duration
 }
 
-// at returns the time of a point of the grid on the device's clock.
+// at returns the device time of a grid point.
 func at(i int) time.Duration { return boot + time.Duration(i)*Grid }
 
 // Sample returns what the fast channel reads at a point: everything but

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// KeyOf returns an identifier of something that grew, which is the same in
-// every run: the SHA-256 of its kind and its name, shortened to 40 lowercase
+// KeyOf returns the identifier of something that grew. It is the same in every
+// run: the SHA-256 of the kind and the name, shortened to 40 lowercase
 // hexadecimal digits. Names of mappings do not contain parts that change from
 // run to run.
 func KeyOf(kind, name string) string {

@@ -205,8 +205,8 @@ func (s *strong) walk(ctx context.Context) error {
 	return nil
 }
 
-// rest records, as softly reachable, the objects that the search reached and
-// the walk did not, and releases the memory of the walk.
+// rest marks as softly reachable all objects that the search reached but the
+// walk did not. It then releases the memory of the walk.
 func (s *strong) rest() error {
 	for object, v := range s.tree.vertices {
 		if v != 0 && !s.marks.has(uint32(object)) {

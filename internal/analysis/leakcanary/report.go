@@ -90,8 +90,8 @@ func (l *SignedLeak) Test() string {
 const (
 	maxInput = 64 << 20
 	maxLeaks = 10_000
-	// maxRead is the maximum number of leaks in all reports together, several
-	// of which may have the same signature.
+	// maxRead is the maximum total number of leaks in all reports, including
+	// leaks with the same signature.
 	maxRead = 100_000
 	// maxNotes is the maximum length of each list of reasons; maxNote is the
 	// maximum length of each reason, in characters.

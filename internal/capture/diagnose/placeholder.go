@@ -59,7 +59,7 @@ func checkLine(line string) error {
 	return nil
 }
 
-// lineCheck parses a command line as a shell does, but only its quotes.
+// lineCheck parses the quotes in a command line as a shell does.
 type lineCheck struct {
 	line string
 	at   int

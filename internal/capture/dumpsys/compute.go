@@ -2,13 +2,13 @@ package dumpsys
 
 import "github.com/leakgate/leakgate/internal/known"
 
-// The rows whose private pages are code (Debug.MemoryInfo.getSummaryCode; on
-// Android 10 and later, it also includes the JIT's caches).
+// The rows whose private pages count as code (Debug.MemoryInfo.getSummaryCode,
+// which on Android 10 and later also includes the JIT's caches).
 var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap"}
 
 // compute derives the dimensions of the App Summary from the rows, as Android
-// does. It is used for releases that print no App Summary. A missing row counts
-// as zeros, because Android omits rows of zeros, except for the two heaps. If
+// does. It is used for releases that print no App Summary. Except for the two
+// heaps, a missing row counts as zeros, because Android omits rows of zeros. If
 // the table has no Private Clean column, as on Android 4.3, only the two heaps
 // are computed.
 func (b *Block) compute(c *columns) {

@@ -69,11 +69,11 @@ const (
 	exitSignal // the signal determines whether the cause was a fault in the app
 )
 
-// Values of the REASON_* constants. Those for the memory limiter and for
-// anomalies belong to Android 17 and have been public since API 37.2. Before
-// that, the memory limiter killed processes with REASON_OTHER and a description
-// that begins with MemoryLimiter (am/MemoryLimiter.java, onLimitExceeded and
-// killProcess).
+// Values of the REASON_* constants. The constants for the memory limiter and
+// for anomalies belong to Android 17 and have been public since API 37.2.
+// Before that, the memory limiter killed processes with REASON_OTHER and a
+// description that begins with MemoryLimiter (am/MemoryLimiter.java,
+// onLimitExceeded and killProcess).
 const (
 	reasonOther         = 13
 	reasonMemoryLimiter = 17

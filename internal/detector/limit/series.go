@@ -62,8 +62,8 @@ type shape struct {
 const (
 	// maxBlocks bounds the number of blocks; an hour of counts has 30.
 	maxBlocks = 40
-	// A rate needs leastSpan of time, and reliable growth needs growthSpan:
-	// growth that lasts only a few minutes has slowed down by then.
+	// A rate needs leastSpan of time. Reliable growth needs growthSpan, because
+	// temporary growth slows down within that time.
 	leastSpan  = 10 * time.Minute
 	growthSpan = 20 * time.Minute
 )
@@ -97,9 +97,9 @@ func shapeOf(r Resource, u Use) shape {
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour}
 }
 
-// climbOf returns the shape for a Java heap including its garbage. Its growth
-// minus all possible garbage is permanent, so a steep leak is detected before
-// the floors show it.
+// climbOf returns the shape for a Java heap including its garbage. The growth
+// of the heap minus all possible garbage is permanent, so a steep leak is
+// detected before the floors show it.
 func climbOf(u Use) shape {
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour, garbage: u.garbage()}
 }
@@ -161,8 +161,8 @@ func (s *series) outlook(sh shape) outlook {
 		x[i], y[i] = (b.at - first.at).Seconds(), float64(b.least)
 	}
 	o := outlook{rate: sen(x, y)}
-	// If the use has fallen from levels of this height before, this is not
-	// unlimited growth.
+	// If the use has fallen from such a level before, the growth is not
+	// unlimited.
 	if span < growthSpan || !(o.rate.Low > 0) || last.least <= s.crest || !lasting(x, y) {
 		return o
 	}
@@ -207,10 +207,10 @@ type minute struct {
 	fell bool
 }
 
-// The floor of a Java heap is the minimum of floorMinutes minutes, or of as
-// many readings if readings are more than a minute apart. The highest sawtooth
-// that occurs lies between 70 and 95 % of the limit. The probability that 20 of
-// its readings in a row are all above 80 % is 1 in 27,000.
+// The floor of a Java heap is its minimum over floorMinutes minutes, or over
+// floorMinutes readings if they are more than a minute apart. The highest
+// sawtooth that occurs lies between 70 and 95 % of the limit. The probability
+// that 20 of its readings in a row are all above 80 % is 1 in 27,000.
 const floorMinutes = 20
 
 func (r *recent) add(sh shape, at time.Duration, used int64) {

@@ -17,8 +17,8 @@ const (
 	// Interrupted: the context of the caller was canceled before everything was
 	// checked.
 	Interrupted Readiness = "interrupted"
-	// Misconfigured: a setting or the directory of this host would stop every
-	// run.
+	// Misconfigured: no run can start because of a setting or directory of this
+	// host.
 	Misconfigured Readiness = "misconfigured"
 	// NoDevice: no device can be used, or the requested one cannot.
 	NoDevice Readiness = "no_device"
@@ -131,7 +131,7 @@ type Reason struct {
 // Meminfo is one reading of dumpsys meminfo.
 type Meminfo struct {
 	TotalKB int64 `json:"total_pss_kb"`
-	// Duration is the real time of the round trip.
+	// Duration is the wall-clock time of the round trip.
 	Duration float64 `json:"duration_s"`
 }
 

@@ -37,8 +37,8 @@ func (f *followers) follow(device string, receive func(record.Check)) (done func
 	}
 }
 
-// happened passes the check of a test in an event to the followers of its
-// device.
+// happened handles an event: if it records the check of a test, the followers
+// of the device receive this check.
 func (f *followers) happened(e record.Event) {
 	if e.Check == nil || e.Check.Type != record.CheckTest {
 		return

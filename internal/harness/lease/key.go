@@ -75,9 +75,10 @@ func canonical(dir string) (string, error) {
 	}
 }
 
-// foldCase makes names that differ only in case equal, on systems whose file
-// systems usually ignore case. If the actual file system is case-sensitive,
-// directories whose names differ only in case exclude each other unnecessarily.
+// foldCase maps paths that differ only in case to the same path on systems
+// whose file systems usually ignore case. If the actual file system is
+// case-sensitive, directories whose names differ only in case exclude each
+// other unnecessarily.
 func foldCase(path string) string {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		return strings.ToLower(path)

@@ -42,11 +42,12 @@ type Part struct {
 	own           *record.Overhead // overhead of all devices together
 	// lost is the reason why the device's part ended early.
 	lost string
-	// extended is t_s at which the run would have ended without a suspected
-	// leak; extendedBecause describes the first suspected leak.
+	// extended is the value of t_s at which the run would have ended without a
+	// suspected leak; extendedBecause describes the first suspected leak.
 	extended        *float64
 	extendedBecause string
-	// dropped is t_s at which the device dropped the workload's command.
+	// dropped is the value of t_s at which the device dropped the workload's
+	// command.
 	dropped *float64
 	load    workloads
 	// builds holds the build of each app.

@@ -62,10 +62,10 @@ func (r *Responder) Analyze(ctx context.Context, c *Case) error {
 	return r.redactHostPaths(errors.Join(errs...))
 }
 
-// headlines returns the first line about each artifact that belongs in the
-// summary of the record. For a snapshot, which is taken for comparison, the
-// headlines cover all artifacts. For any other recipe, the headlines cover only
-// how processes ended.
+// headlines returns the lines for the summary of the record: the first line
+// about each artifact that it covers. For a snapshot, which is taken for
+// comparison, the summary covers all artifacts. For any other recipe, it covers
+// only how processes ended.
 func (c *Case) headlines(said map[string][]string) []string {
 	var out []string
 	for _, s := range c.Record.Steps {

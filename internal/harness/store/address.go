@@ -158,8 +158,8 @@ func bare(s string) error {
 var errRepository = errors.New(
 	"a repository URL; write git:REMOTE/BRANCH#PATH with the name of a remote (`git remote`)")
 
-// meant maps words that users may write instead of a scheme to the scheme that
-// they mean.
+// meant maps words that users may write by mistake to the scheme that they
+// mean.
 var meant = map[string]string{
 	"path": schemeFile, "local": schemeFile, "branch": schemeGit, "exec": schemeCommand, "cmd": schemeCommand,
 	"program": schemeCommand, "run": schemeCommand,

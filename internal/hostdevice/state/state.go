@@ -19,12 +19,13 @@ import (
 // also identifies a device's processes.
 const Variable = "LEAKGATE_HOSTDEVICE"
 
-// CommandVariable is the environment variable with a number, unique on this
-// machine, that identifies the shell command line that started a process.
+// CommandVariable is the environment variable that identifies the shell command
+// line that started a process. Its value is a number that is unique on this
+// machine.
 const CommandVariable = "LEAKGATE_HOSTDEVICE_COMMAND"
 
-// FilesVariable is the environment variable with the number of files that a
-// process of the app may open.
+// FilesVariable is the environment variable that limits the number of files
+// that a process of the app may open.
 const FilesVariable = "LEAKGATE_HOSTDEVICE_FILES"
 
 // SharedDir is the only directory on a phone to which every user may write.
