@@ -9,7 +9,7 @@ import (
 )
 
 // mostMoved limits the search for moved leaks: at most this many new leaks are
-// compared with at most this many leaks that are gone. The leaks that retain
+// compared with the same number of leaks that are gone. The leaks that retain
 // the most bytes are compared first.
 const mostMoved = 1000
 

@@ -142,12 +142,12 @@ func wrappedReads(targets []Target, grep string) []string {
 	return out
 }
 
-// Read reads all targets in one round. If the round exceeds its deadline (real
-// time), one of the processes may be blocking it, because its memory map is
-// locked. After such a timeout, each process is read alone: those that do not
-// respond fail with ErrNoAnswer, and the others are still read. Read returns an
-// error if the device did not respond; an error that affects a single process
-// is in the Reading of that process.
+// Read reads all targets in one round. If the round exceeds its deadline
+// (wall-clock time), one of the processes may be blocking it, because its
+// memory map is locked. After such a timeout, each process is read alone: those
+// that do not respond fail with ErrNoAnswer, and the others are still read.
+// Read returns an error if the device did not respond; an error that affects a
+// single process is in the Reading of that process.
 func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
 	round, err := f.round(ctx, targets, systemServer, deadline)
 	if err == nil {

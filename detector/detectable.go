@@ -84,8 +84,8 @@ func withoutLine(y []float64) []float64 {
 }
 
 // detectableCache is the detection limit that was computed last. It is valid
-// until the next floor is added or the stretch, the number of processes or the
-// gate changes.
+// until the next floor is added, or until the stretch, the number of processes
+// or the gate changes.
 type detectableCache struct {
 	at, stretches, family int
 	gate                  Gate

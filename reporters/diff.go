@@ -66,7 +66,7 @@ func (out *page) leakChanges(title string, list []analysis.LeakChange, top int) 
 }
 
 // keyLines writes the parts of a leak's key. For a leak whose holder changed,
-// it also writes the parts of the key in the base that differ.
+// it also writes the parts of the base's key that are not in this one.
 func (out *page) keyLines(l *analysis.LeakChange) {
 	if l.Library {
 		return

@@ -120,7 +120,7 @@ func (c *Client) dial(ctx context.Context, wait bool) (*conn, error) {
 }
 
 // await dials an address at which a dial has just found no listener. One call
-// at a time polls the address, on behalf of all calls to it, and starts the
+// at a time polls the address, on behalf of all waiting calls, and starts the
 // server when a start is due.
 func (c *Client) await(ctx context.Context) (net.Conn, error) {
 	s := serverStateAt(c.at.addr)

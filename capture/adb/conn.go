@@ -39,8 +39,8 @@ func newConn(ctx context.Context, nc net.Conn, wait time.Duration, p phase) *con
 	r := readers.Get().(*bufio.Reader)
 	r.Reset(nc)
 	k := &conn{net: nc, r: r, ctx: ctx, wait: wait, phase: p}
-	// With a deadline in the past, every pending or later read or write fails,
-	// but the connection stays open for its other users.
+	// A deadline in the past makes all pending and later reads and writes fail,
+	// but leaves the connection open for its other users.
 	k.stop = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	return k
 }

@@ -23,9 +23,9 @@ const (
 )
 
 // shellService runs one command. If packets is set, it uses the shell protocol;
-// otherwise stdout and stderr are sent raw and mixed, without an exit status.
-// If terminal is set, the outputs are also mixed, and processed as by a
-// terminal.
+// otherwise stdout and stderr are sent raw, merged into one stream, without an
+// exit status. If terminal is set, they are also merged, and processed as a
+// terminal would.
 type shellService struct {
 	command  string
 	packets  bool

@@ -217,7 +217,8 @@ func (c *call) startApp(args []string) int {
 }
 
 // noService prints the error of `cmd` when system_server is not running
-// (frameworks/native cmds/cmd/cmd.cpp); am and pm use cmd since Android 8.
+// (frameworks/native cmds/cmd/cmd.cpp); am and pm have used cmd since Android
+// 8.
 func (c *call) noService(name string) int {
 	if c.phone.opt.API < 26 {
 		fmt.Fprintf(c.Errs, "Error: Unable to connect to %s manager; is the system running?\n", name)

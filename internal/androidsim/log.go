@@ -184,8 +184,8 @@ func (p *Phone) logLowMemory(at time.Time, v view, m memory, adj int) {
 	}
 }
 
-// log returns the entries of this boot that are still stored, sorted by time:
-// all entries since from, and possibly some earlier ones.
+// log returns the entries of this boot that are still stored, sorted by time.
+// It omits no entry since the time from, but may include earlier ones.
 func (p *Phone) log(from time.Time) []logLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ type artState struct {
 	objects int
 	// heap is the heap of the latest HEAP_DUMP_INFO in the open segment.
 	heap uint32
-	// simple holds the roots without a thread that have already been written.
+	// simple holds those roots already written that have no thread.
 	simple map[hprof.Root]bool
 }
 

@@ -1,6 +1,7 @@
 // Package recorded finds data recorded on real devices for tests, and defines
 // what happens if something that a test needs is missing on this machine: the
-// test is skipped and prints the reason, or it fails if everything is required.
+// test is skipped and prints the reason. In CI, where everything is required,
+// it fails.
 //
 // The data is outside the module, in the directory that the environment
 // variable LEAKGATE_TESTDATA names, or otherwise in ../shared/testdata relative

@@ -17,9 +17,9 @@ type Diagnosis struct {
 	// T is when the diagnosis began, in seconds since the start of the run on
 	// the device's clock. It is 0 for a diagnosis on demand.
 	T float64 `json:"t_s"`
-	// Duration is the real time, in seconds, until everything was on the host.
-	// Analysis is the real time, in seconds, that the analysis on the host
-	// took.
+	// Duration is the wall-clock time, in seconds, until everything was on the
+	// host. Analysis is the wall-clock time, in seconds, that the analysis on
+	// the host took.
 	Duration float64 `json:"duration_s"`
 	Analysis float64 `json:"analysis_s"`
 	// Trigger is leak, suspicious, mark, marks, first, last, end, final or

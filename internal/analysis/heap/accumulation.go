@@ -101,14 +101,14 @@ type AccumulationOptions struct {
 // check whether objects are linked ignores objects that have no references and
 // that only one other object references.
 //
-// Objects of one class that GC roots of one kind hold are also an accumulation
-// if there are at least Fewest of them, they retain at least Least bytes
-// together, and none of them alone retains more than half of the bytes. Objects
-// that contain an accumulation of the first two kinds are not counted, nor are
-// objects in a heap that Leave selects. If Roots includes THREAD_OBJECT, the
-// local variables of a thread (JAVA_FRAME) are counted with their thread,
-// because which local variables a dump contains depends on which methods the
-// runtime has compiled.
+// Objects of one class that are held by GC roots of one kind also form an
+// accumulation if there are at least Fewest of them, they retain at least Least
+// bytes together, and none of them alone retains more than half of the bytes.
+// Objects that contain an accumulation of the first two kinds are not counted,
+// nor are objects in a heap that Leave selects. If Roots includes
+// THREAD_OBJECT, the local variables of a thread (JAVA_FRAME) are counted with
+// their thread, because which local variables a dump contains depends on which
+// methods the runtime has compiled.
 //
 // The accumulation with the largest retained size comes first.
 //
@@ -186,7 +186,7 @@ type candidate struct {
 	size    Size
 	// beside are the classes of the other objects at the place.
 	beside groups
-	// behind holds the classes of the objects that the held objects reference.
+	// behind holds the classes of the objects referenced by the held objects.
 	behind groups
 	// If counted is true, count, size and beside are already set, and the
 	// objects hold nothing.
@@ -195,9 +195,9 @@ type candidate struct {
 
 // step is a vertex to visit. If settled is set, an ancestor of the same class
 // has already checked whether the objects of this class are linked. If settled
-// is a vertex, which alone accounts for more than half of the bytes, these
-// objects are not linked on the path down to it; if it is allSettled, they are
-// not linked anywhere below the ancestor.
+// is a vertex, that vertex alone accounts for more than half of the bytes, and
+// these objects are not linked on the path down to it. If settled is
+// allSettled, they are not linked anywhere below the ancestor.
 type step struct {
 	vertex, settled uint32
 }
@@ -282,13 +282,13 @@ func (a *accumulator) look(s step) {
 }
 
 // many reports whether the objects of one class, counted in sum, form an
-// accumulation below an object whose retained size is whole.
+// accumulation below an object; whole is the retained size of that object.
 func (a *accumulator) many(sum group, whole Size) bool {
 	return sum.count >= a.fewest && 2*sum.size.Total() > whole.Total()
 }
 
-// link checks whether a vertex forms an accumulation together with the vertices
-// of its class that it dominates through vertices of this class only. It
+// link checks whether a vertex forms an accumulation with other vertices of its
+// class: those that it dominates through vertices of this class only. It
 // returns unsettled if they form one, and otherwise the value for step.settled.
 func (a *accumulator) link(v uint32) uint32 {
 	whole, row, count, heavy := a.weigh(v).Total(), a.row(v), int64(0), v
@@ -511,7 +511,8 @@ func (a *accumulator) accumulation(p *candidate) Accumulation {
 	return r
 }
 
-// tellHeld records the classes of the objects held by those of an accumulation.
+// tellHeld records the classes of the objects that the accumulated objects
+// hold.
 func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	best := a.best(held)
 	if best.count == 0 {
@@ -521,8 +522,8 @@ func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
 	r.HeldBeside = a.others(held, best.row, r.Retained)
 }
 
-// others returns the classes to report in addition to the main one, for a place
-// whose retained size is whole.
+// others returns the classes to report in addition to the main one; whole is
+// the retained size of the place.
 func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
 	for _, s := range t.list {
 		if s.row != told && s.count >= a.fewest && worthBeside*s.size.Total() >= whole.Total() {
@@ -597,7 +598,8 @@ func (a *accumulator) shallow(o uint32) (s Size) {
 	return s
 }
 
-// counts reports whether the bytes of an object's heap count.
+// counts reports whether the Java bytes of an object are counted, which depends
+// on its heap.
 func (a *accumulator) counts(o uint32) bool {
 	if a.g.heapOf == nil {
 		return len(a.heaps) > 0

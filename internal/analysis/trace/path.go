@@ -37,8 +37,8 @@ type paths struct {
 	// object may be folded into a list of nodes; if plain is nil, nothing is
 	// folded.
 	plain func(heap.Object) bool
-	// runs holds the ends of known runs: in a list in which every node holds a
-	// leak, each node is then visited only once.
+	// runs holds the ends of known runs, so that each node is visited only once
+	// in a list in which every node holds a leak.
 	runs map[heap.Object]run
 	// walked is the number of objects visited so far for all paths.
 	walked int

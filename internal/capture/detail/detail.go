@@ -34,8 +34,8 @@ type Detail struct {
 	Warnings []error
 }
 
-// detailSlack is the real time that a round trip may take in addition to the
-// dump itself.
+// detailSlack is the wall-clock time that a round trip may take in addition to
+// the dump itself.
 const detailSlack = 3 * time.Second
 
 // Read runs one dumpsys meminfo for a process. Both dumpsys on the device and

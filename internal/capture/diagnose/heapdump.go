@@ -40,7 +40,7 @@ const (
 	// pollEvery is the device time between two polls of a dump that is being
 	// written.
 	pollEvery = time.Second
-	// leastPoll is the minimum real time between two polls.
+	// leastPoll is the minimum wall-clock time between two polls.
 	leastPoll = 50 * time.Millisecond
 	// stablePolls is the number of polls during which the size must stay the
 	// same if the end of the dump is not reported.
@@ -54,7 +54,8 @@ const (
 	// pullGrowth is the number of bytes by which a dump may grow while it is
 	// being pulled, in addition to a quarter of its size.
 	pullGrowth = 16 * mebibyte
-	// pullStart is additional real time for each pull.
+	// pullStart is the wall-clock time allowed for each pull in addition to the
+	// transfer time.
 	pullStart = time.Minute
 	// cleanUp is the maximum real time for removing a file. The removal is
 	// attempted even if the caller's context is done.

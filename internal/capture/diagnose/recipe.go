@@ -238,7 +238,7 @@ var steps = map[string]func() Step{
 			}}
 	},
 	"gpu": func() Step {
-		// GpuService supports --gpumem since Android 12 (frameworks/native
+		// GpuService has supported --gpumem since Android 12 (frameworks/native
 		// services/gpuservice).
 		return Step{
 			Name: "gpu", File: "gpu.txt",

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// sweepTimeout is the maximum real time of the search for leftovers on the
-	// device.
+	// sweepTimeout is the maximum wall-clock time of the search for leftovers
+	// on the device.
 	sweepTimeout = 10 * time.Second
 	// oldDump is the device time after which a dump is certainly no longer
 	// being written or pulled: twice the time limit, plus the slowest pull. The

@@ -186,8 +186,8 @@ func deathText(e record.Event) string {
 	return reason + ", " + text.Head(e.Text, maxStep)
 }
 
-// deathWithin is the real time within which a device must report why a process
-// ended.
+// deathWithin is the wall-clock time within which a device must report why a
+// process ended.
 const deathWithin = 10 * time.Second
 
 // Reason waits until it is known why the process with the given pid has ended;

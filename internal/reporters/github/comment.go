@@ -48,14 +48,14 @@ const (
 	Absent    Upserted = "absent" // there is no comment, and OnlyEdit is set
 )
 
-// Upsert makes c the only comment with its marker by the token's user, and
-// returns what it did and the comment's URL. If there are several such
-// comments, the oldest is edited and the others are deleted, or minimized if
-// deletion is forbidden; comments of other authors are not changed. The token
-// needs the permission `pull-requests: write`.
+// Upsert makes c the token user's only comment with its marker, and returns
+// what it did and the comment's URL. If there are several such comments, the
+// oldest is edited and the others are deleted, or minimized if deletion is
+// forbidden; comments of other authors are not changed. The token needs the
+// permission `pull-requests: write`.
 //
 // After an error, the comment may exist nevertheless; only ErrReadOnly,
-// ErrNotFound, ErrToken and ErrTooLong on the first write exclude that. If a
+// ErrNotFound, ErrToken and ErrTooLong on the first write rule that out. If a
 // comment was created before the failure, its URL is returned with the error.
 func (s *Session) Upsert(ctx context.Context, c Comment) (Upserted, string, error) {
 	if c.Number <= 0 || strings.TrimSpace(c.Marker) == "" || strings.ContainsAny(c.Marker, "\r\n") {
