@@ -30,7 +30,7 @@ type judgement struct {
 	// loops is the number of loops whose levels after a collection were judged;
 	// 0 if there were none.
 	loops int
-	// fell is the size of a recent sudden fall in MB.
+	// fell is the size of a recent sudden fall, in MB.
 	fell float64
 	// rising reports whether the verdict is undecided because memory grew,
 	// rather than because there is too little data.
@@ -346,8 +346,8 @@ func stillRising(y []float64) bool {
 	return line <= min(s.BIC(s.Saturating, 3), s.BIC(s.Filled, 3), s.BIC(s.Step, 3))+curveBetter
 }
 
-// refit fits the rate of a leak again from its onset, if a flat part clearly
-// precedes it.
+// refit recomputes the rate of a leak from its onset if a flat part clearly
+// precedes the onset.
 func (m *robustMachine) refit(j *judgement) {
 	n := len(j.levels)
 	if n < leastBlocks || j.lumps || j.trimmed > 0 {
@@ -377,10 +377,11 @@ func (m *robustMachine) refit(j *judgement) {
 // verdict returns the current verdict; its gate is the one that would apply if
 // the run ended now.
 //
-// The gate is "leak" if any stretch between restarts and long gaps is a leak,
-// or if all lives together are. It is "inconclusive" if no stretch is long
-// enough, or if memory grew for an unknown reason. It is "settled" if memory
-// grew and then was flat for a long time or fell again. Otherwise it is "pass".
+// The gate is "leak" if there is a leak in any stretch between restarts and
+// long gaps, or in all lives of the process taken together. It is
+// "inconclusive" if no stretch is long enough, or if memory grew for an unknown
+// reason. It is "settled" if memory grew and then was flat for a long time or
+// fell again. Otherwise it is "pass".
 func (m *robustMachine) verdict() Verdict {
 	j := m.whole()
 	v := Verdict{

@@ -63,10 +63,10 @@ func (s *series) addSample(v Sample) {
 	s.samples.Push(x, y+s.driver.offset)
 }
 
-// addBreakdown adds a breakdown and returns by how much it raised the earlier
-// samples. The first known driver memory is applied to the time before it as
-// well; otherwise its arrival would look like a sudden rise in the memory of
-// the process.
+// addBreakdown adds a breakdown and returns the number of bytes by which it
+// raised the earlier samples. The first known driver memory is applied to the
+// time before it as well; otherwise its arrival would look like a sudden rise
+// in the memory of the process.
 func (s *series) addBreakdown(b Breakdown) (raised float64) {
 	raised = s.driver.add(b)
 	if raised != 0 {
@@ -134,7 +134,8 @@ func (s *series) recentFloor(segment time.Duration) (floor float64, n int) {
 	return floor, len(y)
 }
 
-// driverMemory is the memory outside smaps according to the breakdowns.
+// driverMemory is the memory that smaps does not include, as reported by the
+// breakdowns.
 type driverMemory struct {
 	egl, gl, other, gfxDev component
 	// offset is the difference between a sample and the total, in bytes.
@@ -157,8 +158,8 @@ func (c *component) add(a Amount) bool {
 	return a.Known
 }
 
-// add adds the rows of a breakdown and returns by how much earlier samples
-// rise.
+// add adds the rows of a breakdown and returns the number of bytes to add to
+// the samples before it.
 func (m *driverMemory) add(b Breakdown) (raised float64) {
 	egl, gl := m.egl.add(b.EGL), m.gl.add(b.GL)
 	gfx, other := m.gfxDev.add(b.GfxDev), m.other.add(b.OtherMtrack)

@@ -91,9 +91,9 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	s := &spec{name: report.FullText(), entered: map[*int]bool{}}
 	expected := l.expectedCheck(report)
 	if expected != nil {
-		// Start the run first: until it has started, the devices are unknown
-		// and a turn has no serial. If starting fails, the decorator reports
-		// the error.
+		// Start the run before taking a turn: until the run has started, the
+		// devices are unknown and the turn has no serial. If starting fails,
+		// the decorator reports the error.
 		_ = h.Start(ctx, false)
 	}
 	began := time.Now()

@@ -222,9 +222,9 @@ func (c *command) packet(id byte, data []byte, length uint32) (exit int, over bo
 	return 0, false, c.conn.malformed("a shell packet", []byte{id})
 }
 
-// enclosedReader returns a function that copies the output of a service without
-// an exit status until the stream ends. The output is valid only if the line
-// with the status comes last.
+// enclosedReader is for services that do not report an exit status. It returns
+// a function that copies the output until the stream ends. The output is valid
+// only if the line with the status comes last.
 func (c *command) enclosedReader() func() (int, error) {
 	tail := trailer{trace: c.trace}
 	var lines newlines

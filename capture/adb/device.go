@@ -129,8 +129,8 @@ func (d *Device) blindService() string {
 
 // Shell runs one command line in the device's shell with empty standard input
 // and waits until it exits. The error is nil only if the exit status arrived.
-// Otherwise exit is -1, and the command and its children were also killed on
-// the device, if the device could be reached (see the package comment).
+// Otherwise exit is -1, and the command and its children have been killed on
+// the device if it could be reached (see the package comment).
 //
 // A device without the shell_v2 feature (before Android 7) mixes stderr into
 // stdout, in the order in which the command writes. Line endings that the

@@ -12,8 +12,8 @@ import (
 // kills the server that it finds and starts its own (AOSP
 // adb/client/adb_client.cpp, adb_connect), and for a few hundred milliseconds
 // nothing listens. A server that we started in that gap would be killed in
-// turn, or prevent the other from binding the port. So an unused address is
-// watched for a while before a server is started there.
+// turn, or would keep the new server from binding the port. So an unused
+// address is watched for a while before a server is started there.
 const (
 	// grace is how long an address of this machine must have had no listener
 	// before a server is started there. It does not apply to the first start by
@@ -36,8 +36,8 @@ var servers = struct {
 // serverState holds what is known about the server at one address of this
 // machine.
 type serverState struct {
-	// turn is held by the single call that waits for a server or starts one. A
-	// call can stop waiting for turn when its context is done.
+	// turn is held by the single call that waits for a server or starts one.
+	// Other calls can stop waiting for it when their contexts are done.
 	turn ctxMutex
 
 	mu sync.Mutex

@@ -87,7 +87,7 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 		return c.usage(errors.New("--allow-incomplete has no effect without --fail-on leak: add it"))
 	case f.only != "" && (f.failOn != "" || len(f.leaking) > 0):
 		return c.usage(errors.New(
-			"--only histogram does not look for leaks: remove it, or --fail-on and --leaking-class"))
+			"--only histogram does not look for leaks: remove it, or remove --fail-on and --leaking-class"))
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		o.Top, o.AllStrings, o.ShowTexts, o.LeakingClasses = f.top, f.strings, f.texts, f.leaking
@@ -128,8 +128,8 @@ func (f *analyzeFlags) gate(r *analysis.Report) error {
 	return unjudged{strings.Join(r.Undecided, "; ")}
 }
 
-// unjudged is the error of --fail-on leak for a dump in which no leak was found
-// but which cannot prove the absence of leaks.
+// unjudged is the error that --fail-on leak returns if no leak was found, but
+// the dump cannot prove that there is none.
 type unjudged struct{ why string }
 
 func (e unjudged) Error() string {

@@ -131,7 +131,8 @@ func (s *serving) wait(ctx context.Context, c console, ended <-chan error) error
 	}
 }
 
-// listenError adds to an error what to do about a port that cannot be used.
+// listenError returns an error that explains what to do about a port that
+// cannot be used.
 func listenError(err error, port int) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -168,9 +169,9 @@ func (s *serving) announce(c console, address string, phone *androidsim.Phone, a
   adb shell am start -n com.cart/.CheckoutActivity
   adb shell input keyevent BACK
 
-com.shop leaks continuously; its 2 hours take %s. com.cart is for test suites: it leaks
-a CheckoutActivity each time one is closed. An app is stopped when its tests end, as
-on a real phone; am start restarts it. Press Ctrl-C to stop the phone.
+com.shop leaks continuously; 2 hours on the phone pass in %s. com.cart is for test
+suites: it leaks a CheckoutActivity each time one is closed. An app is stopped when its
+tests end, as on a real phone; am start restarts it. Press Ctrl-C to stop the phone.
 `, phone.Instrumentations()[0], text.Span(2*3600/float64(s.speed)))
 	_, err := fmt.Fprint(c.out, b.String())
 	return err

@@ -227,7 +227,7 @@ func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, ou
 	return done, err
 }
 
-// progressWriter reports to a bar how many bytes were written.
+// progressWriter shows the number of bytes written on a progress bar.
 type progressWriter struct {
 	w           io.Writer
 	bar         *bar

@@ -151,16 +151,16 @@ func eventCount(line string) (int, bool) {
 }
 
 const (
-	// retryInterval is the real time between two requests to a disconnected
-	// device; answerTimeout is the real time within which the device must
-	// respond.
+	// retryInterval is the wall-clock time between two requests to a
+	// disconnected device. answerTimeout is the wall-clock time within which
+	// the device must respond.
 	retryInterval = time.Second
 	answerTimeout = 10 * time.Second
 )
 
-// booted reports whether the device has finished booting. deadline is the real
-// time within which it must respond. A device that lacks the property counts as
-// booted.
+// booted reports whether the device has finished booting. deadline is the
+// wall-clock time within which it must respond. A device that lacks the
+// property counts as booted.
 func booted(ctx context.Context, dev capture.Device, deadline time.Duration) bool {
 	a, err := shell.Ask(ctx, dev, deadline, "getprop sys.boot_completed")
 	text := strings.TrimSpace(string(a.Stdout))

@@ -14,11 +14,11 @@ import (
 // test can be checked. docs/formats/config.md describes it.
 type WindowRule struct {
 	// Begin matches a line at which a test begins. The group "name" captures
-	// the name of the test. Without that group, the first group does; without
-	// any group, the whole match is the name. End matches a line at which a
-	// test ends. That test is the latest open one or, if End has a group
-	// "name", the latest open one with that name. The group "outcome" captures
-	// the outcome.
+	// the name of the test. If there is no such group, the first group captures
+	// it; if there are no groups at all, the name is the whole match. End
+	// matches a line at which a test ends. That test is the latest open one or,
+	// if End has a group "name", the latest open one with that name. The group
+	// "outcome" captures the outcome.
 	Begin, End *regexp.Regexp
 	// Options are the options for the check of each test. The workload sets the
 	// name and the device.

@@ -12,7 +12,7 @@ import (
 // values of a report sorted by key; at lower levels, they are in hash order.
 const sortsReports = 28
 
-// bundle holds the values of a report, in the order in which levels below
+// bundle holds the values of a report, in the order in which API levels below
 // sortsReports print them.
 type bundle [][2]string
 

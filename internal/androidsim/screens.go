@@ -27,8 +27,8 @@ type Screen struct {
 	Views int
 	// JavaKB is the Java memory that each opening retains: in the leaked
 	// instance if Leaks is set (0 means 2 MB), otherwise in a static list of
-	// its class. NativeKB and Threads are the native memory and the threads
-	// that each opening leaks.
+	// its class. NativeKB and Threads are how much native memory and how many
+	// threads each opening leaks.
 	JavaKB, NativeKB int64
 	Threads          int
 	// Crashes makes the app die of a Java exception in onCreate. ANR makes

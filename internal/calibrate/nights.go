@@ -29,7 +29,7 @@ func nights(o options) table {
 	return t
 }
 
-// nightBar holds the bars of a row of nights, in percent.
+// nightBar holds the limits, in percent, that apply to one row of nightly runs.
 type nightBar struct{ leakLeast, leakMost, passMost, settledMost float64 }
 
 // nightBars holds the bars that apply to a single row, by the name of the row;

@@ -45,9 +45,9 @@ type Options struct {
 	// device, they are 2000 and 10123: with these UIDs, the kernel denies the
 	// shell the same access as on a phone. Separate UIDs require root.
 	ShellUID, AppUID int
-	// Root means that if root runs the device, the shell and the app run as
-	// root by default. Anyone who can connect to the device then controls this
-	// machine, even a client that is limited to run-as.
+	// Root makes the shell and the app run as root by default if root runs the
+	// device. Anyone who can connect to the device then controls this machine,
+	// even a client that is limited to run-as.
 	Root bool
 	// HeapMB is the maximum Java heap of each process of the app, in MiB; the
 	// default is 1024. The heap is reserved at the start, but does not occupy

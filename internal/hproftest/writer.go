@@ -44,9 +44,9 @@ func HotSpotSegments() Segmentation { return Segmentation{Bytes: 1 << 20, Fit: t
 //
 // A Writer keeps the first error and drops everything written after it. It
 // holds one segment in memory: a record of more than 64 KiB is written directly
-// and is the last of its segment, unless Segmentation.Bytes is larger. Records
-// do not allocate once the buffer has grown. A Writer is not safe for
-// concurrent use.
+// and is the last of its segment, unless Segmentation.Bytes is larger. Writing
+// a record does not allocate memory once the buffer has grown. A Writer is not
+// safe for concurrent use.
 type Writer struct {
 	out    io.Writer
 	idSize int
@@ -70,7 +70,7 @@ type Writer struct {
 	base    int64
 	records int
 
-	// inHeap is true if HeapInfo was called since the last EndSegment;
+	// inHeap is true if HeapInfo has been called since the last EndSegment;
 	// described is true if the open segment contains a HEAP_DUMP_INFO.
 	inHeap, described bool
 	heap              uint32

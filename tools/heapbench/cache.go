@@ -12,7 +12,7 @@ import (
 //go:embed java/*.java
 var sources embed.FS
 
-// cache is the directory that keeps dumps and programs between runs.
+// cache is the directory where dumps and programs are kept between runs.
 type cache string
 
 func (c cache) path(parts ...string) string {

@@ -19,8 +19,8 @@ var kindWords = map[Kind]string{
 	Named: "named memory", File: "file", Device: "device",
 }
 
-// Lines formats the growth as at most 12 short lines: the total, the kinds, at
-// most top rows that grew, with their shares, and warnings.
+// Lines formats the growth as at most 12 short lines: the total, the kinds, the
+// rows that grew (at most top of them, with their shares), and warnings.
 func (g *MapGrowth) Lines(top int) []string {
 	total := g.Total
 	lines := []string{fmt.Sprintf("Pss + SwapPss %s -> %s (%s) in %d -> %d mappings",

@@ -76,9 +76,9 @@ func (w *walk) weigh(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// groups treats the nodes as groups, because the union of the dominator
-// subtrees excludes memory that only several objects of a node hold together.
-// It returns the nodes' own sizes.
+// groups treats the nodes as groups and returns the nodes' own sizes. The union
+// of the dominator subtrees would be too small: it lacks the memory that
+// several objects of a node hold jointly.
 func (x *weigh) groups(ctx context.Context) ([]int64, error) {
 	costs, err := x.graph.GroupCosts(ctx, heap.Groups{Count: x.len() - 1, Of: func(o heap.Object) uint32 {
 		if !x.visited.has(o) {

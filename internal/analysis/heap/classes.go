@@ -40,7 +40,8 @@ type class struct {
 	offsets []uint32
 	// referent is the position of the referent field of a
 	// java.lang.ref.Reference if that field holds its object more weakly than
-	// other fields do; otherwise it is -1. offsets does not include it.
+	// other fields do; otherwise it is -1. offsets does not include the
+	// referent.
 	referent int32
 	strength Reachability
 	// part and parts describe the class's role in native memory (native.go).
@@ -62,8 +63,8 @@ type Names interface {
 	// Class translates the name of a class, or of an array of a class, in
 	// Java's notation.
 	Class(name string) string
-	// Field translates the name of a field that a class with a translated name
-	// declares.
+	// Field translates the name of a field. class is the translated name of the
+	// class that declares the field.
 	Field(class, name string, t hprof.Type) string
 	// Frame translates a frame of a stack trace. It returns inlined frames
 	// first.
@@ -320,8 +321,8 @@ func (l *layouts) lay(s slot) error {
 	return nil
 }
 
-// unify makes the classes with the same name either all leaves or all
-// non-leaves, because a class may be loaded several times and sums by name
+// unify ensures that classes with the same name are either all leaves or all
+// non-leaves. A class may be loaded several times, and totals by class name
 // count leaves separately.
 func (l *layouts) unify() {
 	inner := map[string]bool{}

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Share is the size of the objects that one of several sets holds only together
-// with other sets: these objects stay in memory until the other sets are
-// removed, too.
+// Share is the size of the objects that a set holds jointly with other sets:
+// the objects stay in memory until all these sets are removed.
 type Share struct {
 	Size Size
 	// With is the number of other sets that also hold some of these objects.
@@ -56,14 +55,14 @@ func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *VisitBudget) ([]
 // sharing describes the objects that several sets hold together.
 type sharing struct {
 	*removal
-	// lead holds, as bits, the sets that lead to each object that no single set
-	// holds alone.
+	// For each object that no single set holds alone, lead records as bits
+	// which sets lead to it.
 	lead map[uint32]uint64
 	size map[uint32]Size
 }
 
 func (s *sharing) find(ctx context.Context, numbers [][]uint32) error {
-	// alone holds the numbers of the objects that a single set holds.
+	// alone marks the objects that only one of the sets holds.
 	alone, err := newBitset(&s.arena, int64(len(s.inbound.place)))
 	if err != nil {
 		return err
@@ -106,7 +105,8 @@ func (s *sharing) removed(ctx context.Context, numbers []uint32) (list []uint32,
 	return list, nil
 }
 
-// reach walks from the objects that a set holds to the objects that it shares.
+// reach walks from the objects that a set holds to the objects that the set
+// shares.
 func (s *sharing) reach(out *forward, pending []uint32, alone bitset, set int) {
 	bit := uint64(1) << set
 	for len(pending) > 0 {

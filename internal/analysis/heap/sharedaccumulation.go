@@ -7,10 +7,10 @@ import (
 )
 
 // SharedAccumulation describes many objects of one class that several static
-// fields hold together, so none of the objects that these fields reference
-// dominates them. Their dominator is the class that declares the fields, or the
-// class loader of the declaring classes. If there is no such dominator, only
-// the GC roots together dominate the objects.
+// fields hold jointly. None of the objects referenced by these fields dominates
+// them. Their dominator is the class that declares the fields, or the class
+// loader of the declaring classes. If there is no such dominator, nothing but
+// the set of all GC roots dominates the objects.
 type SharedAccumulation struct {
 	// Accumulation.Object is the dominator of the objects; if Top is true, they
 	// have no dominator.
@@ -32,10 +32,11 @@ const sampled = 32
 // SharedAccumulations finds the classes of which at least Fewest objects
 // together retain at least Least bytes, while no single object retains more
 // than half of the total. The immediate dominator of these objects must be a
-// class or must also dominate classes, unless only the GC roots together
-// dominate the objects. GC roots and classes are not counted. The accumulation
-// with the largest retained size comes first. FillSharedAccumulations fills in
-// the contents of the objects. The error is ctx's.
+// class or must also dominate classes, unless nothing but the set of all GC
+// roots dominates the objects. GC roots and classes are not counted. The
+// accumulation with the largest retained size comes first.
+// FillSharedAccumulations fills in the contents of the objects. The error is
+// ctx's.
 func (g *Graph) SharedAccumulations(ctx context.Context, o AccumulationOptions) ([]SharedAccumulation, error) {
 	a := newAccumulator(g, o)
 	var candidates []SharedAccumulation
@@ -84,8 +85,9 @@ func (g *Graph) FillSharedAccumulations(ctx context.Context, o AccumulationOptio
 	return err
 }
 
-// dominatorsOfClasses returns the vertices of classes and of dominators of
-// classes that retain enough bytes, starting with the virtual root 0.
+// dominatorsOfClasses returns the classes that retain enough bytes, and the
+// dominators of classes that do. The virtual root 0 is always included and
+// comes first.
 func (a *accumulator) dominatorsOfClasses() []uint32 {
 	list := []uint32{0}
 	for i := range a.g.registry.list {
@@ -105,8 +107,8 @@ func (a *accumulator) dominatorsOfClasses() []uint32 {
 		func(v uint32) bool { return v != 0 && a.weigh(v).Total() < a.least })
 }
 
-// eachBelow calls f with each child of a vertex that is neither a class nor a
-// GC root, and with the child's class.
+// eachBelow calls f with each child of a vertex and the row of the child's
+// class, skipping classes and GC roots.
 func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 	roots := a.rootVertices(v)
 	for c := v + 1; c < a.end(v); c = a.t.ends[c] {

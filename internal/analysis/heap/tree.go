@@ -1,8 +1,8 @@
 package heap
 
 // tree is the dominator tree, in preorder: vertex 0 is above all GC roots, and
-// each vertex is followed by the vertices that it dominates, up to its end. So
-// each subtree is a range of vertices.
+// each vertex is followed by all vertices that it dominates. Each subtree is
+// therefore a range of vertices.
 type tree struct {
 	// vertices holds the vertex of each object, 0 for unreachable objects. A
 	// leaf that only one object references has no vertex of its own, but shares

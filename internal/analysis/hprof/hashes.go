@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// hashFields finds the values in the records of one heap that were computed
+// hashFields finds, in the records of one heap, the values that were computed
 // from strings. java.lang.String stores its hash code, a polynomial that is
 // unique for strings of up to 6 digits. The nodes of hash tables store the hash
 // code transformed by a reversible function (java.util.HashMap.hash), and the
@@ -29,8 +29,8 @@ type ownFields struct {
 	hashes []span
 }
 
-// layout lists the bytes of an instance to erase: the hashes, and everything
-// from offset size on, which no class of the dump declares.
+// layout lists the bytes to erase in an instance: the hashes, and all bytes at
+// offset size and above, which no class of the dump declares.
 type layout struct {
 	hashes []span
 	size   int
@@ -117,8 +117,8 @@ func (h *hashFields) of(class ID) *layout {
 	return l
 }
 
-// in calls erase, in order, with each range of bytes to erase in an instance
-// with n bytes of fields.
+// in calls erase with each range of bytes to erase, in order. n is the number
+// of bytes of the instance's fields.
 func (l *layout) in(n int, erase func(span) error) error {
 	for _, s := range l.hashes {
 		if s.from >= n {

@@ -12,8 +12,8 @@ import (
 // credited once, to the first leaking object that leads to it.
 type credits struct {
 	of map[heap.Object]heap.Size
-	// also holds the leaking objects that are reachable only through other
-	// leaking objects, indexed by the first of those other objects.
+	// A leaking object that is reachable only through other leaking objects is
+	// listed in also, under the first of those objects.
 	also map[heap.Object][]heap.Object
 	seen bits
 }
@@ -73,9 +73,9 @@ func (s *Search) creditAll(ctx context.Context, c *credits) error {
 	return nil
 }
 
-// weigh adds an object's size, and the size of the contents of a string or a
-// boxed array: no search follows the references to these contents, and nothing
-// else holds them after their holder is removed.
+// weigh adds an object's size. For a string or a boxed array, it also adds the
+// size of the contents: no search follows the references to them, and they are
+// freed with the object.
 func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 	add := func(o heap.Object) {
 		own := s.graph.Shallow(o)

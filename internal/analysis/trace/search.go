@@ -37,10 +37,10 @@ type Search struct {
 	options Options
 	targets []heap.Object
 	target  bits
-	// parents is indexed by Outbound.Number. An entry is 0 for an object that
-	// was not reached; the number of the previous object plus 1; or, for an
-	// object reached from a root, the root's index in Reader.Roots plus a
-	// number that is higher than any object's.
+	// parents is indexed by Outbound.Number. An entry is the number of the
+	// previous object plus 1, or 0 if the object was not reached. If it was
+	// reached from a root, the entry is the root's index in Reader.Roots,
+	// offset so that it is higher than all other entries.
 	parents []uint32
 	// waiting holds the objects in the second queue; late holds the objects
 	// that were taken from it.

@@ -295,10 +295,10 @@ type Buffer struct {
 
 const maxBuffers = 1 << 14
 
-// ParseSurfaceFlinger parses the list of GraphicBufferAllocator
-// (frameworks/native libs/ui/GraphicBufferAllocator.cpp), of any release, and
-// the list of imported buffers that follows it (Gralloc4.cpp, Gralloc5.cpp).
-// The error is a DeviceError.
+// ParseSurfaceFlinger parses the list that GraphicBufferAllocator prints in any
+// release (frameworks/native libs/ui/GraphicBufferAllocator.cpp), and the list
+// of imported buffers that follows it (Gralloc4.cpp, Gralloc5.cpp). The error
+// is a DeviceError.
 func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 	s, tooLong := input(text)
 	in, out := lines{rest: s}, SurfaceFlinger{Truncated: tooLong}

@@ -138,10 +138,10 @@ const (
 )
 
 // ScanLogcat parses the output of `logcat -d` in the threadtime, time and brief
-// formats, with the modifiers epoch, monotonic, usec, year, zone and uid, of
-// any buffers, since Android 5. It collects the lines about the process: the
-// process's own lines (the pid in a line is set by the log daemon, not by the
-// process), and the system's lines about the process.
+// formats, with the modifiers epoch, monotonic, usec, year, zone and uid. The
+// lines may come from any buffers of Android 5 and later. It collects the lines
+// about the process: the process's own lines (the pid in a line is set by the
+// log daemon, not by the process), and the system's lines about the process.
 //
 // A pid of 0 means any process with that name; an empty name means any process
 // with that pid. If a pid was used twice within the log, lines of the earlier

@@ -14,8 +14,8 @@ const (
 	Threads
 	// AddressSpace is the virtual memory of a 32-bit process.
 	AddressSpace
-	// AnonymousMemory is memory that is not backed by a file, resident or
-	// swapped.
+	// AnonymousMemory is memory that is not backed by a file, whether resident
+	// or swapped.
 	AnonymousMemory
 	NumResources
 )

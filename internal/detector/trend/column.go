@@ -6,9 +6,9 @@ import "sort"
 // [Window].
 //
 // If a row has a value in another column but not in this one, this column
-// stores its points separately, with their own times, until all of them are in
-// the window again. A column therefore always contains its latest points,
-// however rarely it gets a value.
+// stores its points separately, with their own times, until all rows of a full
+// window have a value again. A column therefore always contains its latest
+// points, however rarely it gets a value.
 type Column struct {
 	of *Window
 	// y[i] is the value of row i. Only the latest rows have a value; run is
@@ -61,7 +61,8 @@ func (c *Column) X() []float64 {
 	return c.of.x[c.of.hi-c.run : c.of.hi]
 }
 
-// Y returns the values of the points; they are valid as long as the times of X.
+// Y returns the values of the points. They are valid until the next Push or
+// Reset.
 func (c *Column) Y() []float64 {
 	if c.apart != nil {
 		return c.apart.Column(0).Y()

@@ -18,8 +18,8 @@ type Window struct {
 	columns []Column
 }
 
-// room returns the capacity in rows for size points per column. With an extra
-// sixteenth, a push copies 16 values of each column on average.
+// room returns how many rows to allocate for size points per column. Because a
+// sixteenth is added, a push copies only 16 values of each column on average.
 func room(size int) int { return size + size/16 + 1 }
 
 // NewWindow returns a window with the given number of columns, each for at most
@@ -67,8 +67,8 @@ func anyKnown(values []float64) bool {
 }
 
 // makeRoom moves the latest rows to the front when the capacity is used up. It
-// keeps as many rows as a full column has points: once the new row is added,
-// the oldest of them is no longer used.
+// keeps size rows, the oldest of which is no longer used once the new row has
+// been added.
 func (w *Window) makeRoom() {
 	if w.hi < len(w.x) {
 		return

@@ -26,13 +26,14 @@ const (
 	mergeTag = "!!merge"
 )
 
-// place is the position of a value in the file or in a layer over it.
+// place is the position of a value in the file or in a layer that is merged
+// over it.
 type place struct {
 	key  *yaml.Node // nil in a list and for the file as a whole
 	node *yaml.Node
 	path string
 	from *layer // nil if the place is in the file itself
-	over []over // the layers over a mapping, weakest first
+	over []over // the layers merged over a mapping, weakest first
 }
 
 // entry returns the place of an entry of a list.
@@ -40,7 +41,8 @@ func (p place) entry(i int, node *yaml.Node) place {
 	return place{node: node, path: fmt.Sprintf("%s[%d]", p.path, i), from: p.from}
 }
 
-// mark returns the node that messages about the place as a whole point to.
+// mark returns the node whose position appears in messages about the place as a
+// whole.
 func (p place) mark() *yaml.Node {
 	if p.key != nil {
 		return p.key
@@ -67,7 +69,7 @@ type noted struct {
 }
 
 // byOthers reports whether a problem is in the file but may be caused by a
-// layer over it.
+// layer that is merged over the file.
 func (n noted) byOthers() bool { return !n.outside && !n.unset }
 
 // walker walks the tree of a file according to a schema. It continues after
@@ -97,7 +99,7 @@ func newWalker(s source, getenv func(string) (string, bool)) *walker {
 	}
 }
 
-// walk reads the whole file, with layers over it, into c.
+// walk reads the whole file, with the layers merged over it, into c.
 func (w *walker) walk(root *yaml.Node, layers []*layer, c *Config) {
 	w.root = place{node: root}
 	if root.Kind != yaml.MappingNode {
@@ -503,8 +505,8 @@ func possibleKeys(keys []key, at place) []string {
 	return possible
 }
 
-// suggestKey returns the key that was probably meant by an unknown one, unless
-// the mapping already contains that key.
+// suggestKey returns the key that the user probably meant by an unknown key,
+// unless the mapping already contains it.
 func suggestKey(p pair, at place, keys []key, beside []pair) (key, bool) {
 	near, ok := suggestName(p.key.Value, possibleKeys(keys, p.itself(at)))
 	if !ok || slices.ContainsFunc(beside, func(p pair) bool { return p.key.Value == near }) {

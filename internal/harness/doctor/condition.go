@@ -36,8 +36,8 @@ type deviceBattery struct {
 	Powered bool
 }
 
-// conditionTimeout is the maximum real time for reading the condition; the
-// battery service answers through system_server.
+// conditionTimeout limits how long reading the condition may take; the battery
+// service answers through system_server.
 const conditionTimeout = 15 * time.Second
 
 // readCondition reads the condition of a device in one round trip that changes

@@ -52,8 +52,8 @@ type Baseline struct {
 	Seen []FirstSighting
 }
 
-// FirstSighting is a place of a process together with the first run in which it
-// was seen.
+// FirstSighting identifies the first run in which a place of a process was
+// seen.
 type FirstSighting struct {
 	App     string    `json:"app"`
 	Process string    `json:"process"`
@@ -63,9 +63,9 @@ type FirstSighting struct {
 	Time    time.Time `json:"time"`
 }
 
-// Add adds a run. For each subject, the baseline keeps the newest runs: at most
-// window good runs, and at most window failed runs. It does not keep a failed
-// run that is older than window good runs.
+// Add adds a run. For each subject, the baseline keeps the newest good runs and
+// the newest failed runs, at most window of each. It drops a failed run once
+// window good runs are newer.
 func (b *Baseline) Add(o Observation, window int) Added {
 	before := len(b.Runs)
 	b.Runs = slices.DeleteFunc(b.Runs, func(x Observation) bool { return same(x, o) })
@@ -85,8 +85,8 @@ func (b *Baseline) Add(o Observation, window int) Added {
 // Added is the result of adding a run to a baseline.
 type Added int
 
-// These are the results of adding a run: the run is new, it was already there,
-// or the baseline is full of newer runs.
+// These are the results of adding a run: the run is new, the baseline already
+// contained it, or the baseline is full of newer runs.
 const (
 	Appended Added = iota
 	Replaced
@@ -158,7 +158,8 @@ func (b *Baseline) see(list []FirstSighting) {
 	}
 }
 
-// FirstSeen returns the first sighting of each place of an app.
+// FirstSeen returns the first sighting of each place that is recorded for an
+// app.
 func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	out := map[SeenKey]comparison.Sighting{}
 	for _, s := range b.Seen {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// retryInterval is the real time between two attempts to lock a file that
-	// another process has locked.
+	// retryInterval is the wall-clock time between two attempts to lock a file
+	// that another process has locked.
 	retryInterval = 10 * time.Millisecond
 	// maxTries bounds the number of attempts.
 	maxTries = 10

@@ -75,7 +75,7 @@ func (l *Ledger) mustSee() float64 {
 	return l.header.Plan.MustSee * detector.MB
 }
 
-// AddDevice adds a device to those of the header and returns its part.
+// AddDevice adds a device to those of the header and returns the device's Part.
 func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 	if l.byDevice[d.Device] != nil {
 		return nil, fmt.Errorf("device %q is in the header twice", d.Device)

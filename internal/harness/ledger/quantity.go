@@ -14,7 +14,7 @@ const fewestReadings = 3
 // swapless determines whether the readings of a process exclude swapped memory.
 type swapless struct {
 	// readings is the number of readings without SwapPss; with is true once a
-	// reading has contained it.
+	// reading has contained SwapPss.
 	readings int
 	with     bool
 	// lacking means that the total printed by dumpsys does not include swapped

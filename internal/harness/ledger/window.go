@@ -73,7 +73,7 @@ func (p *Part) closeWindow(e record.Event) {
 	}
 }
 
-// eachWindow calls a function for the part of each open window.
+// eachWindow calls a function with the Part of each open window.
 func (p *Part) eachWindow(call func(*Part)) {
 	for _, w := range p.windows.open {
 		call(w.part)
@@ -140,8 +140,8 @@ func (p *Part) Window(number int) *record.JudgedWindow {
 	return nil
 }
 
-// recordedWindows returns the records of the windows of the part. Windows that
-// were never closed end with the part.
+// recordedWindows returns the records of the part's windows. Windows that were
+// never closed end with the part.
 func (p *Part) recordedWindows() []record.JudgedWindow {
 	out := append([]record.JudgedWindow{}, p.windows.closed...)
 	for _, w := range p.windows.open {

@@ -14,8 +14,8 @@ type track struct {
 	// pid and former are the current and the previous pid of the process; start
 	// is its start time. 0 means unknown.
 	pid, former, start uint64
-	// last is the time of the latest sample, and detailed the time of the
-	// latest breakdown; each is unknown before the first one.
+	// last is the time of the latest sample; detailed is the time of the latest
+	// breakdown. Each is unknown before the first one.
 	last, detailed   time.Duration
 	begun, wasDetail bool
 	// lacking is the time of the latest row that should have contained a value.
@@ -43,8 +43,8 @@ type spacing struct {
 	usual  time.Duration
 }
 
-// longestInterval is the longest time between two samples that a policy
-// requests; a run may slow down to this interval.
+// longestInterval is the longest sampling interval that a policy requests; a
+// run may slow down to this interval.
 const longestInterval = time.Minute
 
 // gap reports whether an interval between two samples is so long that it is a

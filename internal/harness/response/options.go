@@ -51,8 +51,8 @@ const DefaultCooldown = 30 * time.Minute
 type Options struct {
 	Dump Dump
 	Keep Keep
-	// Logcat determines which part of the device's log, which contains lines of
-	// every app, is kept; empty means LogcatApp.
+	// Logcat determines which part of the device's log is kept; the log
+	// contains lines of every app. Empty means LogcatApp.
 	Logcat Logcat
 	// ShowTexts shows the app's strings, which may be personal: keys of maps,
 	// names of threads, titles. If it is false, each string is replaced by a
@@ -115,7 +115,7 @@ type Step struct{ step diagnose.Step }
 // NewStep returns a step that runs a command on the device and keeps the output
 // as an artifact with the given name. In the command, {pid}, {process},
 // {package} and {user} are replaced by the values of the process; limit bounds
-// the real time of the command.
+// the wall-clock time of the command.
 func NewStep(name, command string, limit time.Duration) (Step, error) {
 	s, err := diagnose.CustomStep(name, command, limit)
 	return Step{s}, err

@@ -137,7 +137,8 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 
 // removePartial removes files that were incomplete when a run was killed; their
 // temporary names begin with a dot. Heap dumps in folders without a diagnosis
-// are left in the form in which they are to be kept. Links are not followed.
+// are stripped, kept or removed, as diagnosis.json in the folder specifies.
+// Links are not followed.
 func removePartial(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	known := map[string]bool{}
 	for i := range diagnoses {

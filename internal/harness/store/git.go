@@ -21,10 +21,9 @@ type gitStore struct {
 	Options
 }
 
-// maxRejected is the number of successive rejected pushes after which an update
-// fails if the branch has not changed meanwhile. One or two rejections may be
-// due to a lock that another writer holds; more of them indicate a rule of the
-// server.
+// An update fails after maxRejected rejected pushes in a row if the branch has
+// not changed in the meantime. One or two rejections may be due to a lock that
+// another writer holds; more of them indicate a rule of the server.
 const maxRejected = 4
 
 func (g *gitStore) load(ctx context.Context) ([][]byte, error) {

@@ -130,9 +130,9 @@ func (s settings) last(key string) (string, bool) {
 // branches and objects of the checkout. It uses the environment, because the
 // settings may contain tokens, which would be visible on a command line or in a
 // file. The configuration files of the user and the system are replaced with an
-// empty file: their settings are already among those passed, including the
-// parts that apply only to this checkout (includeIf), which actions/checkout
-// uses for its token.
+// empty file, because their settings are already among those passed. That
+// includes the parts that apply only to this checkout (includeIf), which
+// actions/checkout uses for its token.
 func (s settings) env(dir string) []string {
 	empty := filepath.Join(dir, "no-config")
 	out := []string{
@@ -155,8 +155,8 @@ func (s settings) env(dir string) []string {
 }
 
 // transport reports whether a configuration key may affect how a remote is
-// reached. git and its helpers have many keys for reaching remotes, so the list
-// contains the other keys.
+// reached. git and its helpers have many such keys, so most sections list the
+// exceptions instead.
 func transport(key string) bool {
 	section, rest, _ := strings.Cut(key, ".")
 	name := rest[strings.LastIndex(rest, ".")+1:]

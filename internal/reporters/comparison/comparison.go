@@ -132,8 +132,8 @@ type ProcessRow struct {
 	Settled bool    `json:"settled"`
 	Loops   float64 `json:"loops"`
 	// Reachable is the size of the reachable heap in bytes at each dump.
-	// BaseReachable contains the minimum and maximum of this size in the base
-	// runs after the same number of loops; nil if unknown.
+	// BaseReachable contains the minimum and maximum size of the reachable heap
+	// in the base runs, after the same number of loops; nil if unknown.
 	Reachable     []int64 `json:"reachable_bytes"`
 	BaseReachable []int64 `json:"base_reachable_bytes"`
 	// Gate is the run's verdict on the process. Trend describes its memory
@@ -204,8 +204,8 @@ type Row struct {
 	FirstSeen *Sighting `json:"first_seen,omitempty"`
 	// Accepted records who accepted the leak, why and until when.
 	Accepted *Acceptance `json:"accepted,omitempty"`
-	// Pinned describes how the leak compares with the pinned release if it is
-	// worse than in that release; "" otherwise.
+	// Pinned describes how the leak compares with the pinned release. It is ""
+	// unless the leak is worse than in that release.
 	Pinned string `json:"pinned,omitempty"`
 }
 

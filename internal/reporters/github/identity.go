@@ -33,8 +33,8 @@ func (s *Session) author(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// learn stores the login of the author. The response to the creation of a
-// comment is the most reliable source.
+// learn stores the login of the author. The response to creating a comment is
+// the most reliable source.
 func (s *Session) learn(login string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // (docs.github.com/webhooks/webhook-events-and-payloads).
 const maxEvent = 25 << 20
 
-// Trigger describes what started a workflow run, read from its environment and
-// its event file. Branch names are untrusted: escape them.
+// Trigger describes what started a workflow run, according to the run's
+// environment and event file. Branch names are untrusted: escape them.
 type Trigger struct {
 	// Name is the name of the event: pull_request, push, workflow_run,
 	// merge_group...
