@@ -133,9 +133,9 @@ func (m *robustMachine) judge() judgement {
 
 // judgeCollected judges the levels after forced collections, and returns false
 // if there are too few of them or they do not represent the stretch. The same
-// work should leave the same memory, so growth is measured per loop, and twelve
-// minutes can be long enough. The first third of the levels is skipped as
-// warm-up.
+// work should leave the same amount of memory in use, so growth is measured per
+// loop, and twelve minutes can be long enough. The first third of the levels is
+// skipped as warm-up.
 func (m *robustMachine) judgeCollected(j *judgement) bool {
 	a := &m.loops.after
 	if len(a.levels) < leastLoops || !m.covered(m.loops.firstAfter, a.last) {

@@ -117,7 +117,7 @@ func (s *series) current() float64 {
 	return y[len(y)-1]
 }
 
-// last returns the time of the newest sample in seconds.
+// last returns the time of the newest sample, in seconds.
 func (s *series) last() float64 {
 	x := s.total.X()
 	if len(x) == 0 {

@@ -35,7 +35,7 @@ type spec struct {
 	problem error
 	// bodyNext is set if the setup of the current attempt is complete.
 	bodyNext bool
-	// collected is the number of attempts of the spec after which the processes
+	// collected is the number of attempts of the spec for which the processes
 	// have been read.
 	collected int
 	// tests are the checks of the instrumented tests that ran within the spec.

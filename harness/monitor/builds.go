@@ -28,8 +28,8 @@ type builds struct {
 func newBuilds(p *port) *builds { return &builds{port: p, call: newCall[*record.AppBuild]()} }
 
 const (
-	// buildTimeout is the real time within which a device must describe an
-	// installed app.
+	// buildTimeout is the wall-clock time within which a device must describe
+	// an installed app.
 	buildTimeout = 15 * time.Second
 	// maxPackages bounds the number of apps whose builds one session reads.
 	maxPackages = 100

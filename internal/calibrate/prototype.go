@@ -79,7 +79,7 @@ const (
 	foundSlowly   = "AR 0.7 s20: 20 MB/h"
 	lateBarRow    = "AR 0.7 s20: 600 MB/h from 120 min"
 	lateBar       = 40 // minutes, 90th percentile
-	liveTolerance = 10 // minutes that LEAKING may come after the prototype's alarm
+	liveTolerance = 10 // maximum delay of LEAKING after the prototype's alarm, in minutes
 )
 
 // undecidable lists the rows on which no verdict can be right after the given

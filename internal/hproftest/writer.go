@@ -438,7 +438,7 @@ func (w *Writer) declare(length int64) {
 	}
 }
 
-// overwrite changes bytes that were already written to the output.
+// overwrite changes bytes that have already been written to the output.
 func (w *Writer) overwrite(at int64, b []byte) error {
 	if _, err := w.seeker.Seek(w.base+at, io.SeekStart); err != nil {
 		return err

@@ -65,8 +65,8 @@ type shell struct {
 	outside bool
 }
 
-// script runs a script in this shell. A syntax error ends the shell unless
-// stays is set, as for eval.
+// script runs a script in this shell. A syntax error ends the shell, unless the
+// caller sets stays, as eval does.
 func (s *shell) script(text string, stays bool) {
 	list, err := parse(text)
 	if err != nil {

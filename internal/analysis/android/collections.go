@@ -104,9 +104,9 @@ func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
 	return i.keep(ctx, arrays)
 }
 
-// Follow sets the reader of references, without which the contexts in fields
-// are not labeled. The reader must stay open as long as the inspector is in
-// use.
+// Follow sets the reader of references. Without a reader, the contexts in
+// fields are not labeled. The reader must stay open as long as the inspector is
+// in use.
 func (i *Inspector) Follow(b *heap.Outbound) { i.outbound, i.valued = b, nil }
 
 // Number returns the value of an integer field. It does not support dumps of a

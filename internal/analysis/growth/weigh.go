@@ -6,11 +6,11 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// weigh computes a lower bound on the bytes that the objects of each node
-// retain together: the larger of the size of the union of the dominator
-// subtrees of these objects, and the cost of these objects as a group. It walks
-// the dominator tree from the top down, and keeps track of the nodes above the
-// current object.
+// weigh computes, for each node, a lower bound on the bytes that its objects
+// retain together. The bound is the larger of two values: the size of the union
+// of the objects' dominator subtrees, and the cost of the objects as a group.
+// It walks the dominator tree from the top down, and keeps track of the nodes
+// above the current object.
 type weigh struct {
 	*walk
 	reported []bool

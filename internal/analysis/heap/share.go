@@ -52,7 +52,7 @@ func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *VisitBudget) ([]
 	return s.shares(len(sets)), nil
 }
 
-// sharing describes the objects that several sets hold together.
+// sharing describes the objects that several sets hold jointly.
 type sharing struct {
 	*removal
 	// For each object that no single set holds alone, lead records as bits

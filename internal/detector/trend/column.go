@@ -70,8 +70,8 @@ func (c *Column) Y() []float64 {
 	return c.y[c.of.hi-c.run : c.of.hi]
 }
 
-// From returns the points with time x or later; they are valid as long as the
-// times of X.
+// From returns the points with time x or later. They are valid until the next
+// Push or Reset.
 func (c *Column) From(x float64) (xs, ys []float64) {
 	xs, ys = c.X(), c.Y()
 	i := sort.SearchFloat64s(xs, x)

@@ -304,7 +304,7 @@ func (w *walker) layered(at place) []pair {
 }
 
 // unfoldBrief converts a single value that is the short form of a mapping into
-// that mapping, so that it can be merged with a layer over it.
+// that mapping, so that a layer can be merged over it.
 func unfoldBrief(at place, pairs []pair) []pair {
 	if at.path != "workload" {
 		return pairs

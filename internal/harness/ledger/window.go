@@ -17,9 +17,8 @@ const (
 	maxVerdicts = 50_000
 )
 
-// window is a span of one device's part of a run that is judged separately.
-// From the beginning of the window, the lines of the part are also added to the
-// window's own part.
+// window is a span of one device's part of a run. It is judged separately: from
+// its beginning, the device's lines are also added to the window's own Part.
 type window struct {
 	number int
 	name   string

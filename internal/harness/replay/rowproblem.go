@@ -12,9 +12,9 @@ import (
 // only counted.
 type rowProblems struct {
 	first []string
-	// lost is the number of skipped rows. Of the problems that are not listed
-	// in first, moreLost counts the skipped rows, and more counts the rows that
-	// lack a value.
+	// lost is the number of skipped rows. moreLost and more count the problems
+	// that are not listed in first: moreLost counts skipped rows, more counts
+	// rows that lack a value.
 	lost, moreLost, more int
 }
 

@@ -19,12 +19,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Resume completes a run that was killed: it analyzes what was collected,
-// leaves heap dumps in the form in which the run was to keep them, and removes
-// incomplete files. It completes diagnoses in place; the warnings describe what
-// could not be done. An error means that a folder cannot be written or that ctx
-// is done; the next call then analyzes the rest. Only the options Memory and
-// Mapping are used.
+// Resume completes a run that was killed: it analyzes what was collected, keeps
+// heap dumps in the form that the run specified, and removes incomplete files.
+// It completes diagnoses in place; the warnings describe what could not be
+// done. An error means that a folder cannot be written or that ctx is done; the
+// next call then analyzes the rest. Only the options Memory and Mapping are
+// used.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	warnings, err = removePartial(dir, o, diagnoses)
 	errs := []error{err}
