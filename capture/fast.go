@@ -35,7 +35,7 @@ type Reading struct {
 	// CPU is the total CPU time of the process.
 	CPU known.Duration
 	// Err is nil if the reading is a valid sample: it is from the requested
-	// process and contains the value that is read at the process's level.
+	// process and contains the value that the process's level provides.
 	Err error
 }
 
@@ -165,7 +165,7 @@ func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, dea
 	return f.readEach(ctx, targets)
 }
 
-// aloneDeadline is the maximum real time for reading one process alone.
+// aloneDeadline is the maximum wall-clock time for reading one process alone.
 const aloneDeadline = 3 * time.Second
 
 func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) {

@@ -59,8 +59,8 @@ func (m *robustMachine) because(j *judgement, aligned string) string {
 	return m.undecidedText(j)
 }
 
-// growthSoFar says by how much a series that is too short grew, if the levels
-// of two minutes are known.
+// growthSoFar returns the growth of a series that is too short to judge, or ""
+// if the levels at its ends are unknown.
 func (m *robustMachine) growthSoFar() string {
 	x, ok := m.lifeOf()
 	if !ok || len(x.levels) < 4 || math.IsNaN(x.first+x.last) {

@@ -47,7 +47,7 @@ func (v view) limitsText(api int) string {
 	row("Max file locks", any, any, "locks")
 	count("Max pending signals", maxTasks/2, maxTasks/2, "signals")
 	count("Max msgqueue size", 819200, 819200, "bytes")
-	// These limits have neither a unit nor padding in its place.
+	// These limits have no unit, and no padding instead of the unit.
 	fmt.Fprintf(&b, "%-25s %-20d %-20d \n%-25s %-20d %-20d \n", "Max nice priority", 40, 40, "Max realtime priority", 0,
 		0)
 	row("Max realtime timeout", any, any, "us")

@@ -89,17 +89,17 @@ type AccumulationOptions struct {
 }
 
 // Accumulations searches from the top of the dominator tree down for the first
-// objects that retain at least Least and meet one of two conditions:
+// objects that retain at least Least bytes and meet one of two conditions:
 //   - no child retains more than half of the object's retained size, but at
-//     least Fewest children of one class together do; or
+//     least Fewest children of one class together retain more than half; or
 //   - there are at least Fewest objects of the object's class: the object
 //     itself and those that it dominates only through objects of this class.
 //     None of them alone accounts for more than half of the bytes.
 //
 // Accumulations do not contain each other. Class objects are not accumulated
 // objects, because programs normally have many classes with static fields. The
-// check whether objects are linked ignores objects that have no references and
-// that only one other object references.
+// check for links between objects ignores objects that have no references and
+// are referenced by only one other object.
 //
 // Objects of one class that are held by GC roots of one kind also form an
 // accumulation if there are at least Fewest of them, they retain at least Least

@@ -10,8 +10,8 @@ import "sync/atomic"
 //
 // A distance is zigzag-encoded, and the lowest bit is set if the target is a
 // leaf, an object without references. The distance to another object is never
-// 0, so a 1 can end the list instead of a 0: the object then also references
-// its class, which its slot identifies.
+// 0, so a 1 can end the list instead of a 0. A 1 means that the object also
+// references its class, which its slot identifies.
 type links struct {
 	bytes []byte
 	// starts holds the offset of each object that is not a leaf, by its rank

@@ -57,8 +57,8 @@ const (
 	// pullStart is the wall-clock time allowed for each pull in addition to the
 	// transfer time.
 	pullStart = time.Minute
-	// cleanUp is the maximum real time for removing a file. The removal is
-	// attempted even if the caller's context is done.
+	// cleanUp is the maximum wall-clock time for removing a file. The removal
+	// is attempted even if the caller's context is done.
 	cleanUp = 10 * time.Second
 )
 

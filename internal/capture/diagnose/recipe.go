@@ -74,8 +74,8 @@ type Method struct {
 	// File is the artifact's name if this method returns a different kind of
 	// output than the best method; if it is empty, Step.File is used.
 	File string
-	// Limit is the maximum real time; it is shorter on a simulated device with
-	// a faster clock.
+	// Limit is the maximum wall-clock time; it is shorter on a simulated device
+	// with a faster clock.
 	Limit time.Duration
 	// Max is the maximum size of the artifact in bytes.
 	Max int64

@@ -56,8 +56,8 @@ type Standing struct {
 	// TimeLeft is known if growth is even and continues.
 	TimeLeft  time.Duration
 	TimeKnown bool
-	// Exceeded reports whether the use was above the limit. Limit is then not
-	// the real limit, and no warning is based on it.
+	// Exceeded reports whether the use was above the limit. If it was, Limit is
+	// not the real limit, and no warning is based on it.
 	Exceeded bool
 	// Warned reports whether a warning is active.
 	Warned bool

@@ -97,7 +97,7 @@ func (l *Live) Snapshot(ctx context.Context) (Measured, error) {
 	}, nil
 }
 
-// heapStep is the name of the step of a diagnosis that dumps the heap.
+// heapStep is the name of the diagnosis step that dumps the heap.
 const heapStep = "heap"
 
 // Dump implements Subject.
