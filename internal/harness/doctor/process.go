@@ -10,6 +10,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/internal/capture/detail"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/known"
 )
 
@@ -135,9 +136,13 @@ func (n *inspection) meminfo(ctx context.Context, book *checklist, dev *adb.Devi
 	d, err := detail.Read(ctx, dev, facts, p, systemServer)
 	switch {
 	case err == nil:
-		book.note("meminfo", OK,
-			fmt.Sprintf("dumpsys meminfo works: %d kB in %.1f s%s", d.Block.TotalPss.N, d.Took.Seconds(),
-				cost(d.SystemServer)), "")
+		took := fmt.Sprintf("%d kB in %.1f s%s", d.Block.TotalPss.N, d.Took.Seconds(), cost(d.SystemServer))
+		if withoutGraphics(d.Block) {
+			book.note("meminfo", Warn, "dumpsys meminfo works, but reports no graphics memory: "+took,
+				"to find leaks of textures and graphics buffers, use a phone whose driver reports graphics memory")
+		} else {
+			book.note("meminfo", OK, "dumpsys meminfo works: "+took, "")
+		}
 		return &Meminfo{TotalKB: d.Block.TotalPss.N, Duration: seconds(d.Took)}
 	case ctx.Err() != nil:
 		book.note("meminfo", Unknown, n.describe(ctx, err), "")
@@ -175,6 +180,17 @@ func levelText(source capture.Source, pid int) (Status, string) {
 		status = Warn
 	}
 	return status, fmt.Sprintf("pid %d: %s", pid, text)
+}
+
+// withoutGraphics reports whether a process has windows, but no graphics
+// memory. Drawing a window takes some, so the device does not report it.
+func withoutGraphics(b dumpsys.Block) bool {
+	for _, v := range []known.Int{b.EGLMtrack, b.GLMtrack, b.OtherMtrack, b.GfxDev, b.Graphics} {
+		if v.N > 0 {
+			return false
+		}
+	}
+	return b.Objects["ViewRootImpl"] > 0
 }
 
 // heapDump reports whether am dumpheap accepts the process. On a user build,
