@@ -38,9 +38,8 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		r.Accumulates.Root = a.Root.String()
 		// An accumulation that GC roots hold has no path, so the text of its
-		// key is a single line. The key therefore differs from that of an
-		// accumulation in a single object of the same class that a GC root
-		// holds.
+		// key is a single line. If a GC root instead holds a single object that
+		// contains the accumulation, the key is a different one.
 		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
 	}
 	r.Key, r.KeyText = trace.KeyOf(text), lines(text)
@@ -48,8 +47,9 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 }
 
 // example returns a trace for an accumulation that GC roots hold: the trace of
-// the object that retains the most bytes. It contains only that object, with
-// the kind of root that all the objects have, even if other paths lead to it.
+// the object that retains the most bytes. The trace contains only that object
+// and the kind of root that all the objects share, even if other paths lead to
+// the object.
 func (t *tracing) example(a *accumulation) *trace.Trace {
 	e := trace.Element{Object: a.Object, Class: a.Class, Type: "instance", Labels: t.inspector.Inspect(a.Object).Labels}
 	if strings.HasSuffix(a.Class, "[]") {

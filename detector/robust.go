@@ -3,13 +3,13 @@ package detector
 import "time"
 
 // Constants of the live tier. "Calibrated" means that the value was chosen on
-// simulated runs of the scenarios of docs/detector.md with one set of seeds and
-// measured on runs with another set.
+// simulated runs of the scenarios of docs/detector.md. The error rates were
+// then measured on runs with different seeds.
 const (
 	// lookP is the probability that one look finds a significant rise in a
 	// window of pure noise (correlated or not), before all other tests. keepP
-	// is the same probability for the looks that follow a look that fired; they
-	// need not find the growth independently.
+	// is the same probability for the looks after a look that fired: they
+	// confirm its finding, and need not find the growth independently.
 	lookP, keepP = 1e-3, 1e-2
 	// noiseRaise is the number of standard errors by which the noise is assumed
 	// to be more correlated than measured. If it is too small, noise becomes
@@ -18,10 +18,9 @@ const (
 	// pooledRaise replaces noiseRaise if the noise was measured in more data
 	// than the window.
 	pooledRaise = 1.5
-	// pooledWindows is the number of windows before the present one from which
-	// the correlation of the noise is measured. Only windows of up to
-	// pooledMinutes use them, because the correlation cannot be measured in
-	// such a short window.
+	// pooledWindows is the number of preceding windows that are used to measure
+	// the correlation of the noise. They are used only for windows of up to
+	// pooledMinutes, which are too short to measure the correlation.
 	pooledWindows, pooledMinutes = 3, 60
 	// lineBetter is the minimum advantage in BIC that a line (or a line after a
 	// flat part) must have over every other shape. 2 is "positive evidence"
@@ -37,9 +36,9 @@ const (
 	// threeStepsCost is added to the BIC of three steps, because their
 	// positions were chosen to fit the levels.
 	keepSteps, threeStepsCost = 4.0, 3.0
-	// A curve that fits better than the line is ignored if the t of the rise is
-	// at least steadyT and the rise from the third quarter to the last is at
-	// least steadyPace of the rise from the first quarter to the second.
+	// A curve that fits better than the line is ignored if the rise is steady:
+	// its t is at least steadyT, and the rise between the last two quarters is
+	// at least steadyPace times the rise between the first two.
 	steadyT, steadyPace = 30.0, 0.85
 	// The level at the end of a window must exceed every level before the
 	// window by at least recordPart of the growth plus recordSigmas times the
@@ -49,17 +48,17 @@ const (
 	// explained is the share of the variance of the floors that the line must
 	// explain to reach LEAKING. Calibrated on "realistic 2".
 	explained = 0.675
-	// By the third look, memory must have grown by pacePart of the growth that
-	// the first look predicted, minus paceSigmas times the variation of the
-	// floors, because a warm-up slows down. paceShortSigmas replaces paceSigmas
-	// for windows up to pooledMinutes.
+	// A warm-up slows down. By the third look, memory must therefore have grown
+	// by at least pacePart of the growth that the first look predicted, minus
+	// paceSigmas times the variation of the floors. paceShortSigmas replaces
+	// paceSigmas for windows up to pooledMinutes.
 	pacePart, paceSigmas, paceShortSigmas = 0.5, 0.85, 0.4
 	// shortProof is the factor by which the required growth is raised at the
 	// third look, in windows up to shortMinutes. By the third look, memory that
 	// rises and falls in waves has stopped rising.
 	shortProof, shortMinutes = 1.15, 40
-	// fadedLooks is the number of consecutive looks without evidence that end
-	// LEAKING.
+	// fadedLooks is the number of consecutive looks without evidence after
+	// which LEAKING ends.
 	fadedLooks = 3
 )
 
@@ -88,10 +87,10 @@ var lookWindows = [...]lookWindow{
 
 // Constants of the end verdict.
 const (
-	// endBlocks is the largest number of levels of a run.
+	// endBlocks is the maximum number of levels into which a run is divided.
 	endBlocks = 36
-	// endP corresponds to lookP in the end verdict. All processes and stretches
-	// share this probability.
+	// endP replaces lookP in the end verdict. All processes and stretches share
+	// this probability.
 	endP = 1e-3
 	// endRaise and rateRaise have the same meaning as noiseRaise, for the end
 	// test and for the interval of the rate.
@@ -109,7 +108,7 @@ const (
 	// rises together for one and a half times as much. If the rises account for
 	// more than that, the growth consists of steps.
 	largestRise = 0.38
-	// endExplained corresponds to explained in the end verdict.
+	// endExplained replaces explained in the end verdict.
 	endExplained = 0.63
 	// curveBetter is the maximum advantage in BIC that a curve that levels off
 	// may have over the line. 6 to 10 is "strong evidence" (Kass and Raftery
@@ -132,11 +131,11 @@ const (
 	// the run for an unknown reason.
 	uncached, uncachedTime = 250.0, 2 * time.Hour
 	// ratchetTime is the shortest window that is tested for lumps. A rise is at
-	// least leastRise MB and ratchetSigmas times the noise. The falls may be at
-	// most ratchetFalls of the rises, and ratchetKept of the rises must remain
-	// at the end. If a series has undecidedRises rises, or two rises of
-	// undecidedSteps MB in all, the verdict is undecided; with provedRises
-	// rises, it is a leak. Calibrated.
+	// least leastRise MB and ratchetSigmas times the noise. The falls may add
+	// up to at most ratchetFalls of the rises, and at least ratchetKept of the
+	// rises must remain at the end. If a series has undecidedRises rises, or
+	// two rises of undecidedSteps MB in all, the verdict is undecided; with
+	// provedRises rises, it is a leak. Calibrated.
 	ratchetTime                 = 3 * time.Hour
 	leastRise, ratchetSigmas    = 10.0, 3.0
 	ratchetFalls, ratchetKept   = 0.1, 0.5
@@ -144,12 +143,12 @@ const (
 	undecidedRises, provedRises = 4, 5
 	// spliceTime is the minimum length of a run in which a single fall is
 	// undone by raising the later levels; shortestSide is the minimum time
-	// before and after the fall. Of the slopes before and after the fall, the
-	// smaller must be at least alikeSlopes times the larger.
+	// before and after the fall. The smaller of the slopes before and after the
+	// fall must be at least alikeSlopes times the larger.
 	spliceTime, shortestSide = 4 * time.Hour, time.Hour
 	alikeSlopes              = 0.4
-	// toothPart is the fraction of the growth by which the fall of a sawtooth
-	// may differ from the growth before it.
+	// The fall of a sawtooth may differ from the growth before it by at most
+	// toothPart of that growth.
 	toothPart = 0.07
 	// otherChanges is the maximum size of any other change, relative to the
 	// fall.
@@ -157,8 +156,7 @@ const (
 	// certain is the 95 % quantile of the normal distribution.
 	certain = 1.645
 	// If the BIC of a line after a flat part is better than the BIC of a simple
-	// line by at least onsetBetter, the rate is that of the part after the flat
-	// part.
+	// line by at least onsetBetter, the rate is measured after the flat part.
 	onsetBetter = 6.0
 	// Levels after forced collections count as growing only if they grow by at
 	// least leastCollected MB, and by at least perLoop MB per loop.

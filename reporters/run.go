@@ -128,7 +128,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 			fmt.Sprintf("%s -> %s: %s", DescribeState(t.From, policy), DescribeState(t.To, policy), t.Reason))
 	}
 	for _, text := range p.HeadroomReasons {
-		if !strings.HasSuffix(text, "does not run out of it") { // a limit out of reach is not a gap
+		if !strings.HasSuffix(text, "does not run out of it") { // unreachable limits are not listed
 			out.line("  unknown  distance to a limit: %s", text)
 		}
 	}
@@ -227,7 +227,7 @@ func isLatestDeath(f record.Incident, deaths []record.Death) bool {
 // leak.
 var countedObjects = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
 
-// objectCounts writes the initial and the present number of objects, if known.
+// objectCounts writes the first and the latest number of objects, if known.
 func (out *page) objectCounts(counts []record.ObjectCount) {
 	var parts []string
 	for _, c := range counts {
@@ -443,8 +443,8 @@ func lifeWords(p record.Process) string {
 	return ""
 }
 
-// whyBesideLives returns the reason for a verdict without the restarts at its
-// beginning, because the headline already mentions them.
+// whyBesideLives returns the reason for a verdict. It omits the restarts with
+// which the reason may begin, because the headline already mentions them.
 func whyBesideLives(p record.Process) string {
 	if lifeWords(p) == "" || !strings.HasPrefix(p.Reason, "restarted ") {
 		return p.Reason

@@ -140,9 +140,8 @@ func (f *acceptFlags) provedRows(ctx context.Context) ([]comparison.Row, error) 
 	return (&gateSettings{}).proved(ev), nil
 }
 
-// grows reports whether a row of a comparison shows growth in the app that
-// --current must accept: growth of a measure, or a leak whose object counts
-// prove it.
+// grows reports whether --current must accept a row of a comparison: growth of
+// one of the app's measures, or a leak in the app that its object counts prove.
 func grows(c *comparison.Comparison, r *comparison.Row) bool {
 	if r.Library || r.Status == comparison.Accepted || !keyForm.MatchString(r.Key) {
 		return false

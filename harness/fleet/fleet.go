@@ -238,8 +238,8 @@ func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseEr
 	return f.refresh(ctx)
 }
 
-// refresh reads the devices again, because their clocks have advanced since
-// they were read.
+// refresh reads the properties of the devices again, because their clocks have
+// advanced since the first reading.
 func (f *Fleet) refresh(ctx context.Context) error {
 	for i, d := range f.devices {
 		facts, err := f.facts(ctx, d)

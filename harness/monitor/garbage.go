@@ -38,8 +38,8 @@ const (
 	// maxLoopFamilies bounds the number of mark families that are examined for
 	// a loop.
 	maxLoopFamilies = 8
-	// collectDeadline is the real time within which the collections must be
-	// forced.
+	// collectDeadline is the wall-clock time within which the collections must
+	// be forced.
 	collectDeadline = 10 * time.Second
 )
 
@@ -83,9 +83,9 @@ func (g *garbage) requestAt(mark string) {
 	}
 }
 
-// addMark counts a mark and reports whether it may begin a loop. A mark may
-// begin a loop if its family is the first that occurred twice, or if no family
-// has occurred twice yet and its family is new.
+// addMark counts a mark and reports whether it may begin a loop. Until a mark
+// family occurs for the second time, each new family may begin a loop; from
+// then on, only that family may.
 func (g *garbage) addMark(family string) bool {
 	switch {
 	case g.loopFamily != "":
@@ -127,8 +127,8 @@ func (g *garbage) send(ctx context.Context) {
 	})
 }
 
-// take records in which processes a collection was forced, and schedules
-// readings for the time when the collection has settled.
+// take records the processes in which a collection was forced, and schedules
+// readings for when the collection has settled.
 func (g *garbage) take(ctx context.Context, a answer[collection]) {
 	g.call.inFlight = false
 	switch {

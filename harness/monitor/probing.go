@@ -107,7 +107,7 @@ func (q *probing) missing(l *openScan) (n int) {
 }
 
 // provisionalProbe returns the probe result used for a process until the device
-// has responded: on every build the shell may read its status file.
+// has responded: the shell may read a process's status file on every build.
 func provisionalProbe() capture.Probe {
 	return capture.Probe{
 		Level:    capture.Level{Source: capture.Status},

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// minRetry is the real time before the first retry of a request without a
-	// response. The pause doubles with each retry, up to maxRetry or half a
-	// sampling interval.
+	// minRetry is the wall-clock time before the first retry of a request
+	// without a response. The pause doubles with each retry, up to maxRetry or
+	// half a sampling interval.
 	minRetry = 250 * time.Millisecond
 	maxRetry = 10 * time.Second
-	// reconnectDeadline bounds the real time of one attempt to reconnect.
+	// reconnectDeadline bounds the wall-clock time of one attempt to reconnect.
 	reconnectDeadline = 5 * time.Second
 )
 
@@ -74,7 +74,7 @@ func (q *silence) restarted(up time.Duration) {
 }
 
 // retryState holds the time at which a device stopped responding and the time
-// of the next request, both in real time.
+// of the next request, both in wall-clock time.
 type retryState struct {
 	since, until time.Time
 	pause        time.Duration
@@ -180,8 +180,8 @@ func (q *silence) waitForReturn(ctx context.Context) {
 	send(q.port, &q.returns, func() (struct{}, error) { return struct{}{}, dev.Return(ctx) })
 }
 
-// takeReturn handles the device's return. It also handles the end of a wait
-// that began in an earlier outage and must now be replaced.
+// takeReturn handles the device's return. It also starts a new wait if the one
+// that ended began in an earlier outage.
 func (q *silence) takeReturn(ctx context.Context, a answer[struct{}]) {
 	q.returns.inFlight = false
 	switch {
@@ -217,15 +217,15 @@ func (q *silence) sendPulse(ctx context.Context) {
 	send(q.port, &q.pulses, func() (capture.Pulse, error) { return capture.ReadPulse(ctx, dev, deadline) })
 }
 
-// normalInterval returns the real time between two samples of a process that is
-// not suspicious.
+// normalInterval returns the wall-clock time between two samples of a process
+// that is not suspicious.
 func (q *silence) normalInterval() time.Duration {
 	return q.clock.real(q.sampleInterval)
 }
 
-// pulseDeadline returns the real time within which a device must respond to a
-// pulse: a third of a sampling interval, because a phone that is out of memory
-// may take seconds for one command.
+// pulseDeadline returns the wall-clock time within which a device must respond
+// to a pulse: a third of a sampling interval, because a phone that is out of
+// memory may take seconds for one command.
 func (q *silence) pulseDeadline() time.Duration {
 	return min(max(q.normalInterval()/3, 2*time.Second), 10*time.Second)
 }
@@ -284,7 +284,7 @@ func (q *silence) reconnect(ctx context.Context, err error) {
 	})
 }
 
-// reconnectAfter returns the real time after which a device that does not
+// reconnectAfter returns the wall-clock time after which a device that does not
 // respond is reconnected: half a sampling interval. A new connection ends
 // everything that runs on the device over adb, including commands that a suite
 // on the host has started there. monkey is restarted afterwards. Other

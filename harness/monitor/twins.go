@@ -61,7 +61,7 @@ func (t *twins) numberGroup(group []capture.Process) []capture.Process {
 			fresh = append(fresh, p)
 		}
 	}
-	// Of several new processes, the latest is the present life of the app.
+	// If several processes are new, the latest is the current life of the app.
 	slices.SortFunc(fresh, func(a, b capture.Process) int {
 		return cmp.Or(-cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 	})

@@ -736,7 +736,7 @@ func (p *Phone) fdInfo(v view, fd int) info {
 	}
 }
 
-// labeled reports whether SELinux since Android 9 denies the shell a file in
+// labeled reports whether SELinux, since Android 9, denies the shell a file in
 // /proc despite its mode (system/sepolicy, private/genfs_contexts: pid_max has
 // a label that the shell may read, threads-max has the default one).
 func (p *Phone) labeled(name string) bool {

@@ -184,8 +184,8 @@ func nativeHeap(api int) string {
 	return head + "# adb shell stop\n# adb shell setprop libc.debug.malloc.options backtrace\n# adb shell start\n"
 }
 
-// Limits on the content of a dump, which consists of everything that leaks
-// retain and a part of the rest of the heap.
+// Limits on the content of a dump: it contains all that the leaked objects
+// retain, and a part of the rest of the heap.
 const (
 	maxBallast = 4 << 20
 	// maxShown bounds the leaked bytes: no heap is larger (dalvik.vm.heapsize).
@@ -197,9 +197,9 @@ const (
 	photo = 256 << 10
 )
 
-// describe builds the heap of a process: an app with an Activity in front or
-// with its screens, and the leaked Activities, which are included in the counts
-// of dumpsys meminfo. In the dump, the leaked Activities retain h.Leaked bytes.
+// describe builds the heap of a process. It contains the app's foreground
+// Activity or screens, and the leaked Activities, which dumpsys meminfo also
+// counts. In the dump, the leaked Activities retain h.Leaked bytes.
 func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	heap := hproftest.Android(hproftest.Phone{
 		SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer,

@@ -167,8 +167,8 @@ func (p *Phone) startTests(i *Instrumentation, tests []Test, delay time.Duration
 	return r
 }
 
-// mainProcess returns the process named like its package, or else the first
-// process of the package.
+// mainProcess returns the process with the name of the package or, if there is
+// none, the first process of the package.
 func (p *Phone) mainProcess(pkg string) *process {
 	var first *process
 	for _, proc := range p.procs {

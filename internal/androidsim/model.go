@@ -268,8 +268,8 @@ func Noise(sigmaMB, rho float64) Model {
 }
 
 // Swap moves a fraction of the anonymous memory to zram, linearly over the
-// given time, once the age exceeds at: Pss falls, SwapPss grows, their sum does
-// not change. If a process has several Swap models, the largest fraction
+// given time, once the age exceeds at: Pss falls, SwapPss grows, and their sum
+// does not change. If a process has several Swap models, the largest fraction
 // applies.
 func Swap(fraction float64, at, over time.Duration) Model {
 	return Model{add: func(l *levels, now moment) {

@@ -104,8 +104,8 @@ const (
 	areaGap = 0x10000
 )
 
-// areas returns the mappings of a process sorted by address. The usages of the
-// mappings add up exactly to the usages of the rows.
+// areas returns the mappings of a process sorted by address. The memory usage
+// of the mappings adds up exactly to that of the rows.
 func (m memory) areas(v view, api int) []mapping {
 	var out []mapping
 	at := uint64(0x12c00000)

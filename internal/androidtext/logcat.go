@@ -88,9 +88,9 @@ const logTakesValue = "vtTbemGnrP"
 // problemf formats an error line.
 func problemf(format string, args ...any) string { return fmt.Sprintf(format+"\n", args...) }
 
-// logWords splits the arguments of logcat. It calls each with the letter and
-// the value of an option, or with 0 and a filter, and returns the first error,
-// or "" if there is none.
+// logWords splits the arguments of logcat. It passes every option to the
+// function each, as a letter and a value, and every filter, with 0 as the
+// letter. It returns the first error, or "" if there is none.
 func logWords(api int, args []string, each func(option byte, value, word string) string) string {
 	for i := 0; i < len(args); i++ {
 		word := args[i]

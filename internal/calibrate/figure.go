@@ -31,8 +31,8 @@ func pick[T any](all []T, figure func(T) float64) []float64 {
 	return out
 }
 
-// quantile returns the smallest value that is at least as large as the share q
-// of all values. It returns never for an empty list.
+// quantile returns the smallest value that is at least as large as a share q of
+// the values. It returns never for an empty list.
 func quantile(all []float64, q float64) float64 {
 	if len(all) == 0 {
 		return never

@@ -31,8 +31,8 @@ type MarkSeries struct {
 	// Gate is leak, pass or inconclusive, and Reason explains it.
 	Gate   detector.Gate `json:"gate"`
 	Reason string        `json:"reason"`
-	// Rising reports whether the number of objects of a leak increases,
-	// although a leak has not been proved.
+	// Rising reports whether objects of some leak increase in number, but no
+	// leak is proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
 	// Leaks lists at most 100 leaks, sorted by their bytes in the last dump.
@@ -50,7 +50,7 @@ type MarkDump struct {
 	Folder  string `json:"folder"`
 }
 
-// LeakSeries describes one leak over the dumps of a MarkSeries.
+// LeakSeries describes one leak across the dumps of a MarkSeries.
 type LeakSeries struct {
 	DumpLeak
 	// Proved reports whether the growth of the number of leaked objects proves

@@ -207,15 +207,15 @@ type AppBuild struct {
 type Usage struct {
 	Fast   Cost `json:"fast"`
 	Detail Cost `json:"detail"`
-	// SystemServer is the total CPU use of system_server over the entire time.
-	// DetailSystemServer is the CPU use of system_server while dumpsys ran, in
-	// percent of that time alone.
+	// SystemServer is the total CPU use of system_server while the device was
+	// watched. DetailSystemServer is the CPU use of system_server while dumpsys
+	// ran, in percent of that time alone.
 	SystemServer       *float64 `json:"system_server_cpu_pct"`
 	DetailSystemServer *float64 `json:"system_server_cpu_pct_during_detail"`
-	// CostSystemServer is the part of SystemServer that is caused by watching
-	// the device.
+	// CostSystemServer is the part of SystemServer that watching the device
+	// causes.
 	CostSystemServer *float64 `json:"system_server_cost_cpu_pct"`
-	// DetailPeriod is the present time between two breakdowns, in seconds. It
+	// DetailPeriod is the current interval between breakdowns, in seconds. It
 	// is longer than configured if sampling was reduced. Thinned is the number
 	// of times that sampling has been reduced so far.
 	DetailPeriod float64 `json:"detail_period_s"`
@@ -321,8 +321,8 @@ type Process struct {
 	Faults     []Death `json:"faults"`
 	FaultCount int     `json:"fault_count"`
 	// Findings lists the crashes, ANRs and deaths caused by memory, by kind,
-	// from both deaths and faults. A fault that killed the process and the
-	// death itself are counted only once.
+	// from both deaths and faults. If a fault killed the process, the fault and
+	// the death count as one.
 	Findings []Incident `json:"findings"`
 	// Objects lists the object counts of dumpsys meminfo, by name.
 	Objects []ObjectCount `json:"objects"`
@@ -366,8 +366,8 @@ type Share struct {
 	// Dimension is the name in the App Summary, such as "Java Heap".
 	Dimension string  `json:"dimension"`
 	Growth    float64 `json:"growth_mb"`
-	// Share is the part of the total growth of all dimensions that grow, from 0
-	// to 1.
+	// Share is the dimension's share, from 0 to 1, of the total growth. Only
+	// growing dimensions count toward the total.
 	Share float64 `json:"share"`
 	Rate  float64 `json:"rate_mb_per_h"`
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// Exhaustion describes how close a process was to each of the ways of running
-// out of memory, as far as this can be determined from a heap dump.
+// Exhaustion describes how close a process was to running out of memory, for
+// each possible cause, as far as a heap dump shows this.
 type Exhaustion struct {
 	// Causes are JavaHeap, ThreadCount, FileDescriptors, VirtualMemory and
 	// Fragmentation.
@@ -123,8 +123,8 @@ var socketClasses = []struct{ class, closed string }{
 const (
 	askDescriptor uint8 = iota
 	askParcel
-	// askSocket is the tag for sockets of the first class; the values after it
-	// are for those of the other classes.
+	// askSocket is the tag for sockets of the first class; each further class
+	// has the next tag.
 	askSocket
 )
 

@@ -77,8 +77,8 @@ type metadataTopic struct {
 	processName, packageName  *heap.Field
 	flags, targetSDK          *heap.Field
 	width, height             *heap.Field
-	// texts maps the destinations of requested strings to the numbers of the
-	// requests.
+	// texts maps the destination of each requested string to the number of its
+	// request.
 	texts map[*string]int
 }
 

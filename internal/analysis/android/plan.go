@@ -76,8 +76,8 @@ func (p *plan) each(f func(topic)) {
 	}
 }
 
-// run reads levels until no topic makes further requests, but at most deepest
-// levels, and then finishes the topics.
+// run reads levels until no topic makes further requests, or until it has read
+// the maximum number, deepest. It then finishes the topics.
 func (p *plan) run(ctx context.Context) error {
 	var families []*heap.Family
 	p.each(func(t topic) { families = append(families, t.families()...) })
@@ -113,8 +113,8 @@ func (p *plan) level(ctx context.Context) error {
 }
 
 // agenda finds the requests for an object. A bitmap marks the objects with
-// requests, and the number of bits set before each word determines the position
-// of the requests.
+// requests. The number of bits set before an object determines where its
+// requests are.
 type agenda struct {
 	bits     []uint64
 	sums     []uint32

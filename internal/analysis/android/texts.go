@@ -158,7 +158,7 @@ func (t *texts) visit(p *plan, r *heap.Record, tag uint8, number uint32) {
 	x.take(r)
 }
 
-// take appends to units the characters that are in a piece of the array.
+// take appends the characters in a piece of the array to units.
 func (x *characters) take(r *heap.Record) {
 	size := r.Type.Size(8)
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
@@ -195,8 +195,8 @@ func (x *characters) unit(b []byte, t hprof.Type) (uint16, int) {
 	return uint16(b[0]), 1
 }
 
-// within returns the range of elements of a span that are in a piece of its
-// array.
+// within returns the elements of a span that a piece of its array contains, as
+// a range.
 func (s *span) within(r *heap.Record) (from, to uint64) {
 	size := r.Type.Size(8)
 	first := uint64(r.First)

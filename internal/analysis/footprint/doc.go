@@ -1,12 +1,11 @@
 // Package footprint compares two snapshots of a process: its memory maps, its
 // threads, and its graphics memory. It reports the largest growth first.
 //
-// Parts of names that change every time (thread IDs, counters, addresses,
-// hashes of installations) are replaced by an asterisk, so that many small
-// mappings that grow together form one row. The rows add up to the totals:
-// unnamed memory has its own row, and all names beyond the cap share one row.
-// Only the sources of graphics memory overlap, so they are listed separately
-// and never added up.
+// Variable parts of names (thread IDs, counters, addresses, installation
+// hashes) are replaced by an asterisk. Many small mappings that grow together
+// then form one row. The rows add up to the totals: unnamed memory has its own
+// row, and all names beyond the cap share one row. Only the sources of graphics
+// memory overlap, so they are listed separately and never added up.
 //
 // Mappings are classified like the rows of Android's dumpsys meminfo
 // (system/memory libmeminfo, androidprocheaps.cpp), so the rows can be compared

@@ -123,9 +123,9 @@ func (t *tree) reported() []bool {
 	return list
 }
 
-// compare takes over the history of the nodes from the previous tree, and finds
-// the nodes that have grown again in this dump, by at least the number of
-// objects given by least. A new node counts as having had 0 objects before.
+// compare copies the history of the nodes from the previous tree, and finds the
+// nodes that have grown again in this dump. least is the minimum growth, in
+// objects. A new node counts as having had 0 objects before.
 func (t *tree) compare(before *tree, least uint32) {
 	dumps := len(before.counts)
 	series, sizes, own := make([][]uint32, dumps, dumps+1), make([][]int64, dumps, dumps+1),

@@ -18,9 +18,9 @@ type classLinks struct {
 	find func(hprof.ID) uint32
 }
 
-// ofInstance returns the class object that the instances of a class, or the
-// arrays of an array class, reference; it returns none if there is no such
-// object.
+// ofInstance returns the class object to which the instances of a class refer,
+// or none if there is no such object. The instances of an array class are its
+// arrays.
 func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
 	if k.find == nil || hidden || c.dump == nil || k.rooted(c.id) {
 		return none
@@ -38,8 +38,8 @@ func ofClass(c *hprof.Class) [len(classReferences)]hprof.ID {
 	return [...]hprof.ID{c.Super, c.Loader, c.Signers, c.Domain}
 }
 
-// recorded reports whether the references that ofClass returns count. They do
-// not count if the class has static fields with the same references, as in the
+// recorded reports whether to use the references returned by ofClass. They are
+// ignored if the class has static fields with the same references, as in the
 // dumps that ART has written since Android 7.
 func (l *layouts) recorded(c *class) bool {
 	if l.links.find == nil || c.dump == nil {

@@ -24,8 +24,8 @@ type FieldValue struct {
 	Text string
 }
 
-// Values returns the first fields of an instance, those of the most derived
-// class first, or the first elements of an array; most is the maximum number of
+// Values returns the fields of an instance, starting with those of the most
+// derived class, or the elements of an array; most is the maximum number of
 // values.
 func (r *Record) Values(most int) (list []FieldValue) {
 	g := r.graph
@@ -50,7 +50,7 @@ func (r *Record) Values(most int) (list []FieldValue) {
 }
 
 // Value returns the value of an instance's field. If several fields have this
-// name, the one of the most derived class counts.
+// name, Value uses the field of the most derived class.
 func (r *Record) Value(field string) (v FieldValue, ok bool) {
 	b, t, ok := r.bytes(field)
 	if !ok {
@@ -129,9 +129,9 @@ func (v *FieldValue) set(g *Graph, b []byte) {
 }
 
 // Holders returns objects that reference the given object strongly or softly,
-// by fields, elements or class records, and the total number of such objects;
-// most is the maximum number of returned objects. A GC root may have no
-// holders. It needs Options.Inbound.
+// by fields, elements or class records. It returns at most the given number of
+// these objects, and their total number. A GC root may have no holders. Holders
+// requires Options.Inbound.
 func (g *Graph) Holders(o Object, most int) (list []Object, count int, err error) {
 	if g.inbound.place == nil {
 		return nil, 0, errNoInbound

@@ -39,8 +39,8 @@ func kindOfDescriptor(text string) kind {
 	return object
 }
 
-// field is a parsed line that describes a field. renamed and name are numbers
-// of names.
+// field is a parsed line that describes a field. renamed and name are the
+// numbers that stand for names.
 type field struct {
 	renamed, name uint32
 	kind          kind
@@ -62,7 +62,7 @@ func decodeField(b []byte) (field, []byte) {
 }
 
 // method is a parsed line that describes a method. renamed, name and holder are
-// numbers of names.
+// the numbers that stand for names.
 type method struct {
 	renamed, name, holder uint32
 	obfuscated, original  lines

@@ -177,9 +177,9 @@ func examples(names []string) []string {
 // not be an array.
 func MayBeRenamed(name string) bool { return len(apps([]string{name})) > 0 }
 
-// apps returns the classes, except those of the platform and those of the
-// libraries in shipped that keep their names. An array is listed as the class
-// of its elements.
+// apps returns the classes that do not belong to the platform. Classes of the
+// libraries in shipped are included only if their names are short. An array is
+// listed as the class of its elements.
 func apps(classes []string) map[string]bool {
 	names := make(map[string]bool, len(classes))
 	for _, name := range classes {

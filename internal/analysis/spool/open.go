@@ -35,9 +35,9 @@ type Options struct {
 // ErrCap is wrapped by the error of Open if the input is larger than the cap.
 var ErrCap = errors.New("it is larger than the cap")
 
-// ErrDiskFull is wrapped by the error of Open if the input would fill the disk:
-// a temporary file takes at most 90 % of the space that was free when it was
-// created, less the space that other processes have used since then.
+// ErrDiskFull is wrapped by the error of Open if the input would fill the disk.
+// A temporary file takes at most 90 % of the space that was free when it was
+// created, minus what other processes have used since then.
 var ErrDiskFull = errors.New("it would fill the disk")
 
 // These are the errors for a path that cannot be an input.

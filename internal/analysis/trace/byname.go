@@ -26,7 +26,7 @@ type meeting struct {
 	// class is the number of the object's class.
 	class  uint32
 	object heap.Object
-	// parent has the form of the entries of Search.parents; it is 0 if a better
+	// parent is encoded like an entry of Search.parents; it is 0 if a better
 	// path was found.
 	parent uint32
 }
@@ -35,8 +35,9 @@ type meeting struct {
 // the paths to its objects.
 type byName struct {
 	*Search
-	// at describes a pending object, by the object's Outbound.Number: its index
-	// in next, plus 1; its index in later, with the highest bit set; or done.
+	// at holds the state of each pending object, indexed by Outbound.Number.
+	// The state is the object's index in next plus 1, its index in later with
+	// the highest bit set, or done.
 	at          []uint32
 	next, later []meeting
 	depth, rank uint32
@@ -129,9 +130,9 @@ func (b *byName) levels(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sort sorts a level. The level is already in the order of depth and from,
-// because paths are found in this order, and a better path to an object has the
-// same depth and from as the path that it replaces.
+// sort sorts a level. The level is already sorted by depth and from, because
+// paths are found in this order. A better path to an object has the same values
+// of depth and from as the path it replaces.
 func (b *byName) sort(level []meeting) {
 	for begin := 0; begin < len(level); {
 		end := begin + 1

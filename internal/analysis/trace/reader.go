@@ -39,7 +39,7 @@ type Edge struct {
 	// Matcher is the matcher of a known leak; it is nil for other references.
 	Matcher *Matcher
 	// Inner is true for a field by which a collection holds its own tables and
-	// nodes; its elements were already visited.
+	// nodes; the elements of the collection have already been visited.
 	Inner bool
 	// Key is the key of a ValueEdge, if HasKey is true. Name is the name of a
 	// NamedEdge, or the name of the field if a FieldEdge's field belongs to
@@ -69,16 +69,15 @@ type Rules struct {
 	// extends, and queues, trees and wrappers of java.util are also treated as
 	// collections. Shark reads them like any other object.
 	Subclasses bool
-	// Records makes the search also follow, after all other references, the
-	// references of class records: from an object to its class, and from a
-	// class to its superclass and its loader. Shark does not follow them.
+	// Records adds the references of class records: from an object to its
+	// class, and from a class to its superclass and its loader. The search
+	// follows them after all other references. Shark does not follow them.
 	Records bool
 	// Leaves makes the search also follow the references of strings and boxed
 	// values.
 	Leaves bool
-	// AllRoots makes the search also start, after all other roots, at the GC
-	// roots that Shark skips: interned strings, unknown roots and those of the
-	// virtual machine.
+	// AllRoots adds the GC roots that Shark skips: interned strings, unknown
+	// roots and those of the virtual machine. The search starts at them last.
 	AllRoots bool
 }
 

@@ -81,8 +81,8 @@ type logFilter struct {
 	all   int
 	lines []filteredLine
 
-	// anr is the first line of the ANR report about the app that is being read;
-	// it is nil if there is none.
+	// anr is the first line of the current ANR report, or nil if no report
+	// about the app is being read.
 	anr *logEntry
 	// fatal is the FATAL EXCEPTION entry whose process is not yet known;
 	// fatalAt is its index in lines. crashing holds the pids of the app that
@@ -309,8 +309,8 @@ func ofName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// filterLines keeps the lines for which keep returns true, in the form that
-// keep returns.
+// filterLines keeps the lines for which keep returns true, and replaces each
+// with the text that keep returns.
 func filterLines(text []byte, keep func(line string) (string, bool)) Part {
 	var out Part
 	var b bytes.Buffer
@@ -388,9 +388,9 @@ const (
 	HiddenTitle = "(title hidden)"
 )
 
-// SurfaceFlinger reduces dumpsys SurfaceFlinger to the lists of buffers, in
-// which the names of other apps' layers are replaced, and to the other lines
-// that name the app.
+// SurfaceFlinger reduces dumpsys SurfaceFlinger to the lists of buffers and the
+// other lines that name the app. In the lists, the names of other apps' layers
+// are replaced.
 func (a AppFilter) SurfaceFlinger(text []byte) Part {
 	allocated, imported := false, false
 	return filterLines(text, func(line string) (string, bool) {

@@ -197,10 +197,10 @@ func (c *columns) fits(cells int) bool {
 	return cells == len(c.kinds) || cells == len(c.kinds)-c.heapColumns()
 }
 
-// missing checks a row whose cells are in their columns, and returns the reason
-// why cells are missing. If a cell in the middle is empty, its value is absent
-// and the others are valid; if the last cells are empty, all cells may have
-// shifted.
+// missing checks a row after its cells have been assigned to columns, and
+// returns the reason why cells are missing. If a cell in the middle is empty,
+// its value is absent and the others are valid; if the last cells are empty,
+// all cells may have shifted.
 func (c *columns) missing(assigned []string, whole bool, reason string) string {
 	if !whole {
 		return reason
@@ -254,8 +254,8 @@ func (c *columns) byPlace(cells []token, assigned []string) bool {
 	return true
 }
 
-// splitTouching splits cells that touch, at the positions where the columns
-// end, and assigns the parts. It returns false if the parts do not fit the
+// splitTouching splits touching cells at the ends of the columns, and assigns
+// the parts to the columns. It returns false if the parts do not fit the
 // columns exactly, because the result would not be reliable.
 func (c *columns) splitTouching(line string, cells []token, assigned []string) bool {
 	var parts []token

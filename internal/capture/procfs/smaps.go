@@ -43,11 +43,11 @@ func ParseSmaps(r io.Reader) (Memory, error) { return ScanSmaps(r, nil) }
 // the next one, so no memory is allocated per mapping. An error from the
 // callback ends the scan and is returned.
 //
-// If the input is visibly truncated (the last mapping has fewer lines than the
-// first, a newline is missing, or there is an error message at the end),
-// Truncated is set: the sums and the number of mappings are unknown, and the
-// truncated mapping is not passed on. Truncation exactly between two mappings
-// is not visible.
+// Truncated is set if the input is visibly truncated: the last mapping has
+// fewer lines than the first, a newline is missing, or there is an error
+// message at the end. In that case, the sums and the number of mappings are
+// unknown, and the truncated mapping is not passed on. Truncation exactly
+// between two mappings is not visible.
 func ScanSmaps(r io.Reader, each func(*Mapping) error) (Memory, error) {
 	s := smapsScan{each: each}
 	if err := scanLines(r, s.line); err != nil {

@@ -42,8 +42,8 @@ type Setting struct {
 	Origin Origin
 }
 
-// Settings returns all values in the order of the documentation. Of the
-// workloads, only the selected one is included.
+// Settings returns all values in the order of the documentation. The settings
+// of a workload are included only if it is selected.
 func (c *Config) Settings() []Setting {
 	var out []Setting
 	for _, r := range c.rows(schema(c), "", "") {
@@ -150,9 +150,8 @@ func (c *Config) hidden(k key, path, indent string) *row {
 	return nil
 }
 
-// listReference returns the reference in an entry of a list. The default of the
-// processes is derived from the package, so it contains the package's
-// reference.
+// listReference returns the reference in an entry of a list. The default of
+// app.processes is derived from app.package, and contains the same reference.
 func (c *Config) listReference(path string, i int) (string, bool) {
 	if path != "app.processes" || c.Origin(path).Layer != Default {
 		return c.reference(fmt.Sprintf("%s[%d]", path, i))
@@ -241,8 +240,8 @@ duration: 8h
 # gate: { accepted: leaks-accepted.yaml, leak.per_loop: ["new == 0", "grown == 0"] }
 # baseline: { store: file:leak-baseline.json }
 
-# Variants of the above, chosen by leakgate run FILE --profile NAME. A run of less than
-# half an hour judges only loops with marks; a longer run detects slower leaks.
+# Variants of the above, chosen by leakgate run FILE --profile NAME. In less than half
+# an hour, only loops with marks can be judged; a longer run detects slower leaks.
 profiles:
   pr: { duration: 45m }
   nightly: {}

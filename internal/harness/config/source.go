@@ -205,8 +205,8 @@ func (s source) locate(text string) (int, bool) {
 	return begin + at, true
 }
 
-// wordStart returns the position at which the word that contains byte i of a
-// line begins.
+// wordStart returns the position of the first byte of the word at position i of
+// a line.
 func wordStart(line string, i int) int {
 	if line[i] == ' ' || line[i] == '\t' {
 		return i

@@ -25,15 +25,17 @@ const (
 	Silent      ServerState = "silent"      // accepts connections and sends nothing
 )
 
-// limits are the real-time limits for the requests on the host.
+// limits holds the time limits for the requests on the host, in wall-clock
+// time.
 type limits struct {
 	dial time.Duration
-	// answer is the limit for an adb server, which answers host:version from
-	// memory.
+	// answer is the time limit for the response of an adb server, which answers
+	// host:version from memory.
 	answer time.Duration
-	// react is the limit for a server of another kind to reject the request.
+	// react is the time that a server of another kind has to reject the
+	// request.
 	react time.Duration
-	// program is the limit for `adb version`, which opens no connection.
+	// program is the time limit for `adb version`, which opens no connection.
 	program time.Duration
 }
 

@@ -55,7 +55,7 @@ type Input struct {
 	Warnings []string
 }
 
-// SeenKey identifies a place of a process of the subject.
+// SeenKey identifies a place in a process of the subject.
 type SeenKey struct{ Process, What, Key string }
 
 // TraceKey identifies a leak of a process on a device.
@@ -416,7 +416,7 @@ func counts(subject, reason string) bool {
 }
 
 // reasonsCounted returns the deaths that a rule counts, by reason. It returns
-// nil if the only reason is the subject itself.
+// nil if there are no such deaths, or if subject is their only reason.
 func reasonsCounted(by map[string]int, subject string) map[string]int {
 	out := map[string]int{}
 	for reason, n := range by {
@@ -569,7 +569,7 @@ func describe(row *comparison.Row) string {
 }
 
 // conclude sets the verdict. It also sets Unfailed, the verdict that the run
-// would have without the reasons for a failure.
+// would get if there were no reasons to fail it.
 func (j *judgement) conclude() {
 	j.list()
 	out := j.out

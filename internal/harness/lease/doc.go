@@ -11,9 +11,9 @@
 // free.
 //
 // It is an error if the file system does not support locks or if others may
-// write to the folder. Leases do not exclude other programs, runs of another
-// user, runs on another machine or in a container that use the same adb server
-// or a network directory, or someone who deletes files in the folder. Two users
-// who share one phone can share one folder by running leakgate as the same
-// user.
+// write to the folder. Leases do not exclude other programs or other users.
+// They do not exclude runs on another machine, or in a container, that use the
+// same adb server or network directory. Leases do not work if someone deletes
+// files in the folder. Two users who share one phone can share one folder by
+// running leakgate as the same user.
 package lease

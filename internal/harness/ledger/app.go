@@ -66,12 +66,12 @@ type member struct {
 	// pid and start identify the life to which the value belongs.
 	pid   int
 	start uint64
-	// since is t_s of the first value of the life; early is the maximum of the
-	// values in the first minutes of the life.
+	// since is the t_s of the first value of the life; early is the maximum of
+	// the values in the first minutes of the life.
 	since float64
 	early int64
-	// cells holds, for each cell of growth, the total of the process's values
-	// in MB.
+	// cells holds the sum of the process's values, in MB, for each cell of
+	// growth.
 	cells []float64
 
 	breakdown detector.Breakdown
@@ -140,7 +140,7 @@ func (x *AppSum) sameRound(m *member, at time.Duration) bool {
 	return x.step == 0 || at-m.at <= x.step/2
 }
 
-// leaveApp removes the memory of a life that has ended from the sum.
+// leaveApp is called when a life ends, and subtracts its memory from the sum.
 func (a *Account) leaveApp() {
 	if a.app == nil {
 		return
@@ -346,7 +346,7 @@ func (x *AppSum) judgeSum(at time.Duration, total int64) {
 	x.growth.add(t, x.members)
 }
 
-// quantity returns what the sum measures. If one of its parts does not measure
+// quantity returns what the sum measures. If a part of the sum does not measure
 // all memory, neither does the sum.
 func (x *AppSum) quantity() detector.Quantity {
 	out := detector.WholeMemory

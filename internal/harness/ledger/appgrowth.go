@@ -12,7 +12,7 @@ import (
 // maxCells cells of equal length. It is used to determine which process caused
 // the growth of the sum.
 type growth struct {
-	// from is t_s at the beginning of the first cell; width is the length of
+	// from is the t_s at which the first cell begins; width is the length of
 	// each cell in seconds.
 	from, width float64
 	// sums holds the number of sums of the app in each cell.

@@ -10,8 +10,8 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Record returns the record of the account for run.json, in a run with the
-// given number of processes.
+// Record returns the account's entry in run.json. processes is the number of
+// processes in the run.
 func (a *Account) Record(processes int) record.Process {
 	a.Detector.SetFamilySize(processes)
 	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
@@ -73,8 +73,8 @@ func (a *Account) Record(processes int) record.Process {
 	return p
 }
 
-// AliveUntil returns how long the process was present until a time of the run,
-// in seconds.
+// AliveUntil returns the total time, in seconds, for which the process was
+// present before time t of the run.
 func (a *Account) AliveUntil(t float64) float64 { return a.presence.alive(t) }
 
 // watched returns how long the device has been watched, in seconds.
@@ -115,7 +115,7 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 	}
 }
 
-// jumpsOf returns the jumps of a verdict on the time axis of the run. For the
+// jumpsOf converts the jumps of a verdict to the run's time axis. For the
 // latest jumps, t_s is computed from the reading of the device's clock that was
 // recorded with the jump; for earlier jumps, from the current one.
 func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {

@@ -6,9 +6,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// leastIdle is the minimum number of seconds for which a device must be watched
-// after its last workload for the end of the workload to matter. Less time than
-// that may pass merely because the run takes time to finish.
+// leastIdle is the minimum time, in seconds, that a device must be watched
+// after its last workload. Otherwise, the end of the workload does not matter:
+// a shorter time may pass merely because the run takes time to finish.
 const leastIdle = 120
 
 // workloads tracks the workloads that stress the apps of one device.
@@ -18,7 +18,7 @@ type workloads struct {
 	// versions do not write such lines.
 	running  int
 	recorded bool
-	// ended is t_s at which the last workload ended, and up is the device's
+	// ended is the t_s at which the last workload ended, and up is the device's
 	// clock at that time; ended is nil while a workload runs.
 	ended *float64
 	up    time.Duration
@@ -48,9 +48,9 @@ func (p *Part) addWorkload(e record.Event, up time.Duration) {
 // planned reports whether the run has a workload of its own.
 func (p *Part) planned() bool { return p.of.header.Plan != nil && p.of.header.Plan.Workload != nil }
 
-// workloadEnded returns t_s at which the last workload of the device ended; nil
-// if no end is known, or if the device was watched for less than leastIdle
-// seconds after it.
+// workloadEnded returns the t_s at which the last workload of the device ended.
+// It returns nil if no end is known, or if the device was watched for less than
+// leastIdle seconds after it.
 func (p *Part) workloadEnded() *float64 {
 	if p.load.ended == nil || p.last-*p.load.ended < leastIdle {
 		return nil

@@ -111,8 +111,7 @@ func graphicsNow(now *MemorySnapshot) []string {
 	return lines
 }
 
-// reading returns the graphics memory at one point in time in the form that
-// package graphics compares.
+// reading converts a snapshot to the form that package footprint compares.
 func (m *MemorySnapshot) reading(why map[footprint.Channel]string) footprint.GraphicsReading {
 	r := footprint.GraphicsReading{GPUBytes: m.graphics.gpu, Why: why}
 	if b := m.meminfo; b != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// grace is the real time within which a program must exit after SIGTERM.
+	// grace is the wall-clock time within which a program must exit after
+	// SIGTERM.
 	grace = 2 * time.Second
 	// maxMessages is the maximum number of bytes of the program's standard
 	// error that are kept.

@@ -52,8 +52,8 @@ func shownOnly(r rule) rule { r.shown = true; return r }
 
 // These are the conditions for a leak.
 const (
-	// leastMemory and leastCounts are the minimum numbers of intervals between
-	// readings for a leak.
+	// leastMemory is the minimum number of intervals between readings that a
+	// leak of memory requires. leastCounts is the same for counts.
 	leastMemory, leastCounts = 4, 3
 	// leastQuiet is the number of intervals after which a measure with noise
 	// may count as quiet.

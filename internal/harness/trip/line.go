@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// line is a straight line through readings of one measure, by least squares.
+// line is a straight line fitted to the readings of one measure by least
+// squares.
 type line struct {
 	// slope is the slope per loop; se is its standard error with df degrees of
 	// freedom.
