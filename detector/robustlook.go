@@ -319,9 +319,9 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	return fires
 }
 
-// steady reports whether levels that a curve fits better than a line still grow
-// evenly. If there is little noise, even a negligible curvature improves the
-// BIC.
+// steady reports whether the levels still grow evenly, even though a curve fits
+// them better than a line does. If there is little noise, even a negligible
+// curvature improves the BIC.
 func steady(y []float64, d trend.Drift) bool {
 	q := len(y) / 4
 	early, late := meanOf(y[q:2*q])-meanOf(y[:q]), meanOf(y[len(y)-q:])-meanOf(y[len(y)-2*q:len(y)-q])
@@ -351,8 +351,8 @@ func (m *robustMachine) keepsPace(t *track) bool {
 	return rise >= pacePart*predicted-sigmas*m.firstSigma
 }
 
-// pairRise returns by how many MB the mean of floors k-1 and k is above the
-// mean of the two floors before them.
+// pairRise returns the mean of floors k-1 and k minus the mean of the two
+// floors before them, in MB.
 func pairRise(t *track, k int) float64 {
 	b := t.bins
 	return float64(b[k]+b[k-1]-b[k-2]-b[k-3]) / 2

@@ -200,9 +200,9 @@ func (f *diagnoseFlags) diagnoseProcess(p *plan, name capture.Pattern, options r
 	return exitOK
 }
 
-// finishKilled converts the files that a killed diagnosis left in the same
-// directory to the form in which they are kept. It does not touch the directory
-// of a run, which `leakgate report` handles.
+// finishKilled handles the files that a killed diagnosis left in the same
+// directory: it converts them to the form in which they are kept. It does not
+// touch the directory of a run, which `leakgate report` handles.
 func (f *diagnoseFlags) finishKilled(p *plan, options response.Options) {
 	if _, err := os.Lstat(filepath.Join(p.options.Dir, record.SamplesName)); err == nil {
 		return

@@ -31,8 +31,8 @@ type dumpWait struct {
 type markDumps struct {
 	// missing contains one line for each dump that was not taken.
 	missing []string
-	// none is set if the run dumps heaps at marks and no process could be
-	// dumped.
+	// The flag none is set if the run dumps heaps at marks but no process could
+	// be dumped.
 	none bool
 }
 

@@ -9,9 +9,9 @@ import (
 
 const (
 	// eventBurst is the maximum number of events of one kind at the same time,
-	// and eventRate is the maximum number per second of real time. Each event
-	// uses CPU time, disk space and a line of progress output. A loop of a
-	// suite takes longer than 100 ms.
+	// and eventRate is the maximum number per second of wall-clock time. Each
+	// event uses CPU time, disk space and a line of progress output. A loop of
+	// a suite takes longer than 100 ms.
 	eventBurst = 10
 	eventRate  = 10.0
 	// After eventQuota events, the rate is limited to slowEventRate per second.

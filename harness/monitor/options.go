@@ -20,9 +20,10 @@ type Options struct {
 	Policy detector.Policy
 	// Duration is the device time after which the run ends; 0 means no limit.
 	Duration time.Duration
-	// LongestDuration, if it exceeds Duration, is the device time up to which
-	// the run is extended while a process appears to leak but is undecided. A
-	// workload that ends earlier is repeated.
+	// LongestDuration is the maximum device time of a run that is extended
+	// because a process appears to leak but its verdict is still open. It has
+	// no effect unless it exceeds Duration. A workload that ends earlier is
+	// repeated.
 	LongestDuration time.Duration
 	// Workload exercises the app. The run ends when the workload ends. It may
 	// be nil.
@@ -173,8 +174,8 @@ type Row struct {
 	// Threads is the latest number of threads; -1 if unknown.
 	Threads int64
 	// Age is the device time since the latest reading; -1 if there is none.
-	// Answers reports whether the device responds. If it does not, the row is
-	// outdated.
+	// Answers reports whether the device responds. If the device does not
+	// respond, the row is outdated.
 	Age     time.Duration
 	Answers bool
 	// Next is the device time until the next sample.

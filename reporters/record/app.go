@@ -11,8 +11,8 @@ type AppVerdict struct {
 	App string `json:"app"`
 	// Processes lists the first 50 processes whose memory was added up.
 	Processes []string `json:"processes"`
-	// Leaking lists the processes that leak by themselves. If there are any,
-	// the sum provides no additional result.
+	// Leaking lists the processes that leak by themselves. If a process leaks
+	// by itself, the sum provides no additional result.
 	Leaking []string `json:"leaking_processes"`
 	// Samples is the number of sums. Restarts is the number of times that all
 	// processes ended and the app started again.

@@ -48,7 +48,7 @@ type GraphicsReading struct {
 	// GPUBytes is the memory that the driver counts for the process, in dumpsys
 	// gpu.
 	GPUBytes known.Int
-	// Buffers lists the buffers, or some of them, that SurfaceFlinger has
+	// Buffers lists all or some of the buffers that SurfaceFlinger has
 	// allocated for all processes; BuffersRead reports whether the complete
 	// list was read.
 	Buffers     []Buffer

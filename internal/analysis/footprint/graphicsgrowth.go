@@ -94,8 +94,8 @@ func byUnit(a, b GraphicsRow) int {
 		strings.Compare(a.Name, b.Name))
 }
 
-// whyUnavailable says in which snapshots a number is unknown, followed by the
-// reason that the reading contains for its source, if any.
+// whyUnavailable says in which snapshots a number is unknown, and appends the
+// reason that the reading contains for the number's source, if any.
 func whyUnavailable(s Channel, before, after *GraphicsReading, inBefore, inAfter bool) string {
 	switch {
 	case inBefore:

@@ -44,9 +44,9 @@ type cell struct {
 const (
 	regionBits  = 16
 	regionCells = 1 << (regionBits - 6)
-	// sparse is the maximum number of bytes of cells per object. If there are
-	// no more stretches than least, they are always accepted, because their
-	// cells take only 12 MB.
+	// sparse is the maximum number of bytes of cells per object. If the number
+	// of stretches does not exceed least, they are always accepted, because
+	// their cells take only 12 MB.
 	sparse = 12
 	least  = 1 << 10
 )

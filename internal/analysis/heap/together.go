@@ -15,7 +15,7 @@ type SetCost struct {
 	// AtLeast is true if Size is only a lower bound, because the search would
 	// have taken too long or the graph has no inbound references. Size is then
 	// the size of the union of the objects' dominator subtrees, which excludes
-	// the objects that only several of them hold together.
+	// the objects that the given objects hold only jointly.
 	AtLeast bool
 }
 

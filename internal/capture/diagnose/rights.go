@@ -64,8 +64,8 @@ func hint(l capture.Level) As {
 	return AsShell
 }
 
-// rightsTimeout is the maximum real time for trying the users: su may wait for
-// confirmation on the screen.
+// rightsTimeout is the maximum wall-clock time for trying the users: su may
+// wait for confirmation on the screen.
 const rightsTimeout = 3 * time.Second
 
 // prefix returns what to put before a command so that it runs as this user, or

@@ -78,7 +78,7 @@ type Block struct {
 }
 
 // AnySwap returns the swap column of the table: SwapPss if the kernel reports
-// it, and otherwise the swap without proportional sharing.
+// it, and otherwise Swap.
 func (b *Block) AnySwap() known.Int {
 	if b.SwapInTotal == No {
 		return b.Swap
