@@ -156,8 +156,8 @@ func (d *articleMachine) gate(l trend.Line) (Gate, string) {
 }
 
 // minTime returns the earliest time at which a slow leak can reach LEAKING: the
-// points of the first windows, the floors, and the extra breakdowns. It is 21
-// minutes with the article's constants.
+// points of the first windows, the floors, and the extra breakdowns. With the
+// article's constants, this takes 21 minutes.
 func (d *articleMachine) minTime() time.Duration {
 	return time.Duration(d.a.firstPoints()-1)*d.policy.NormalInterval + d.a.stages()
 }

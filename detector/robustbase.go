@@ -18,9 +18,10 @@ const (
 	// A base run has the same leak if its rate is at least matchingPart of the
 	// rate of this run.
 	matchingPart = 0.5
-	// With at least runsForSpread base runs it is known how much runs of one
-	// build differ. A difference must exceed this spread with probability
-	// spreadCertainty; with a probability above 1-endP it is a leak by itself.
+	// With at least runsForSpread base runs, the spread among runs of one build
+	// is known. A difference must exceed the spread with probability
+	// spreadCertainty; if the probability is above 1-endP, the difference alone
+	// proves a leak.
 	runsForSpread   = 3
 	spreadCertainty = 0.95
 )
@@ -193,9 +194,9 @@ func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 	}
 }
 
-// beyondSpread returns by how many standard deviations a rate is above the mean
-// rate of base runs, and the degrees of freedom of this t. errors are the
-// standard errors of the base rates. A few runs may agree by chance, so the
+// beyondSpread returns t, the number of standard deviations by which a rate is
+// above the mean rate of base runs, and the degrees of freedom of t. errors are
+// the standard errors of the base rates. A few runs may agree by chance, so the
 // standard deviation is at least as large as the noise of the rates. If the
 // base runs differ by little more than their noise, df is that of the noise,
 // which is estimated from many levels.
@@ -280,9 +281,8 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	// A warm-up does not explain repeated deaths from lack of memory, so a
-	// process with at least leastMemoryDeaths of them does not match its base
-	// runs.
+	// A warm-up does not explain repeated out-of-memory deaths, so a process
+	// with at least leastMemoryDeaths of them does not match its base runs.
 	d.matched = d.t <= undecidedT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares

@@ -46,10 +46,10 @@ const (
 	// A dimension with leadingShare of the growth determines the kind; if none
 	// has that much, several dimensions leak at once.
 	leadingShare = 0.6
-	// graphicsCertainty and graphicsErrors are the certainty that a leak of
-	// graphics memory requires, and the number of standard errors that its
-	// growth must reach. Both limits are strict because a diagnosis of graphics
-	// memory does not cover other memory.
+	// graphicsCertainty is the certainty that a leak of graphics memory
+	// requires. graphicsErrors is the number of standard errors that its growth
+	// must reach. Both limits are strict because a diagnosis of graphics memory
+	// does not cover other memory.
 	graphicsCertainty, graphicsErrors = 0.99, 6.0
 	// graphicsGrowth is the minimum growth of graphics memory in MB.
 	graphicsGrowth = 2 * leastGrowth

@@ -56,9 +56,9 @@ func (s ProcessState) GomegaString() string {
 
 // Process returns a function that returns the state of a process, for Gomega's
 // Eventually, Consistently and the matchers of this package. The function
-// returns an error if several processes match, or if there is no current
-// reading because the process is not running, the device does not respond, or
-// the latest reading is older than three intervals.
+// returns an error if several processes match, if the process is not running,
+// if the device does not respond, or if the latest reading is older than three
+// intervals.
 func (l *Leaks) Process(name string) func(context.Context) (ProcessState, error) {
 	return func(ctx context.Context) (ProcessState, error) {
 		h, err := l.watcher()

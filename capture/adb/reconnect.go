@@ -40,9 +40,10 @@ func (c *Client) linkTo(serial string) *netLink {
 	return l
 }
 
-// reconnect requests that the server connect to a network device that it does
-// not list, unless the last attempt was less than reconnectEvery ago, and
-// returns the server's response. The error concerns the call, not the device.
+// reconnect asks the server to connect to a network device that it does not
+// list, and returns the server's response. If the last attempt was less than
+// reconnectEvery ago, it returns the response to that attempt. The error
+// concerns the call, not the device.
 func (c *Client) reconnect(ctx context.Context, serial string) (answer string, err error) {
 	if c.opt.NoConnect {
 		return "", nil

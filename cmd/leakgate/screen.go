@@ -45,8 +45,8 @@ const (
 	// logged is the maximum age of a row that is printed in a log.
 	logged = time.Minute
 	// maxLogLine is the maximum width of a permanent line, and maxName is the
-	// maximum width of a name in the line of an event, both in columns. A
-	// device does not limit the length of process names.
+	// maximum width of a name in an event line, both in columns. A device does
+	// not limit the length of process names.
 	maxLogLine = 1000
 	maxName    = 64
 )

@@ -76,7 +76,7 @@ func readDeath(ctx context.Context, dev Device, e endedProcess, since time.Durat
 }
 
 // reasonOfName returns the reason for the latest death of any process with the
-// same name after the process was last seen. A process that ends every few
+// same name since the process was last seen. A process that ends every few
 // seconds may have died several times.
 func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, since time.Duration) (record.Death,
 	bool) {
@@ -138,10 +138,10 @@ var rebooted = record.Death{Reason: "reboot", Text: "device rebooted"}
 const restartSlack = 5 * time.Second
 
 // restartedSince reports whether the device has rebooted within a period that
-// ends now. uptime is the present content of /proc/uptime, then is the uptime
-// at the beginning of the period, and ago is the length of the period. Both
-// comparisons are needed, because after two reboots within minutes the present
-// uptime may exceed the earlier one.
+// ends now. uptime is the current content of /proc/uptime, ago is the length of
+// the period, and then is the uptime at its beginning. Both comparisons are
+// needed, because after two reboots within minutes the present uptime may
+// exceed the earlier one.
 func restartedSince(uptime []byte, then, ago time.Duration) bool {
 	up, _, _ := strings.Cut(string(uptime), " ")
 	seconds, err := strconv.ParseFloat(up, 64)

@@ -33,7 +33,8 @@ type restState struct {
 	turns, left int
 }
 
-// maxPause is the maximum number of turns for which such a process is skipped.
+// maxPause is the maximum number of turns for which a process that did not
+// respond is skipped.
 const maxPause = 16
 
 // newRotation returns a rotation with one turn per period. The period is in
@@ -48,7 +49,7 @@ func (r *rotation) Slot() time.Duration { return r.period / 2 }
 // Period returns the time between two turns.
 func (r *rotation) Period() time.Duration { return r.period }
 
-// SetPeriod changes the period at the time now. The next turn is in the slot
+// SetPeriod changes the period, effective at now. The next turn is in the slot
 // after the present one.
 func (r *rotation) SetPeriod(period, now time.Duration) {
 	r.period = period
@@ -191,8 +192,9 @@ func (r *rotation) Resting(k capture.Key) bool { return r.resting[k] != nil }
 const maxBorrowed = 8
 
 // Borrow takes the slots of one period, starting now, for an immediate reading.
-// If such readings occur at most once per period, they replace those of the
-// round. It returns false if too many slots have been taken already.
+// If immediate readings occur at most once per period, they replace the
+// readings of the round. It returns false if too many slots have been taken
+// already.
 func (r *rotation) Borrow(now time.Duration) bool {
 	slot := int64(now / r.Slot())
 	last := max(r.slot, slot-1) + 2

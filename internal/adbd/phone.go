@@ -41,8 +41,8 @@ type Phone interface {
 // stream without a status.
 const NoExit = math.MinInt
 
-// Notifier is a Phone that reports changes of its Identity. The Identity of
-// other phones is polled every quarter of a second where necessary.
+// Notifier is a Phone that reports changes of its Identity. If a Phone is not a
+// Notifier, its Identity is polled every quarter of a second where necessary.
 type Notifier interface {
 	// Changed returns a channel that is closed at the next change. Call Changed
 	// before Identity to avoid missing a change.

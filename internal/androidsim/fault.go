@@ -278,7 +278,7 @@ func (p *Phone) DieInSample(process string, n int, how FileFault) (end func()) {
 }
 
 // countRead counts one read of a file in the /proc/PID of a process, and kills
-// the process after the last read to be counted.
+// the process when no reads are left.
 func (d *sampleDeath) countRead(p *Phone, v view) {
 	if v.name != d.name || v.shell {
 		return
@@ -298,8 +298,7 @@ func (d *sampleDeath) countRead(p *Phone, v view) {
 	}
 }
 
-// readFault returns the fault of the one read that follows the end of the
-// process.
+// readFault returns the fault for the one read after the process has ended.
 func (d *sampleDeath) readFault(pid int) FileFault {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -30,7 +30,7 @@ type Options struct {
 	// Root makes the shell run as root, like `adb root`, so it may read the
 	// smaps of every process.
 	Root bool
-	// SU adds a su program that every UID may run to the phone's PATH.
+	// SU adds to the phone's PATH a su program that every UID may run.
 	SU bool
 	// Bits32 means that the phone runs no 64-bit processes.
 	Bits32 bool
@@ -114,8 +114,8 @@ type Phone struct {
 	// dumps and runs hold the heap dumps and the test runs in progress.
 	dumps []dumping
 	runs  []*testRun
-	// exits records the ends of apps' processes. lines and lives make up the
-	// log of this boot since the time cleared.
+	// exits records the ends of apps' processes. lines and lives make up this
+	// boot's log; cleared is when it was last cleared.
 	exits   []androidtext.Exit
 	lines   []logLine
 	lives   []life
@@ -130,8 +130,8 @@ type Phone struct {
 	skew atomic.Int64
 	// session counts the starts of adbd.
 	session atomic.Uint64
-	// wrong holds the active faults, or nil. altering guards changes to wrong
-	// and changed; each change closes changed.
+	// wrong holds the active faults, or nil. changed is closed when the
+	// Identity may have changed. altering guards writes to both.
 	wrong    atomic.Pointer[[]*fault]
 	altering sync.Mutex
 	changed  chan struct{}

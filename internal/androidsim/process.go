@@ -165,9 +165,8 @@ func (v view) comm() string {
 	return v.name
 }
 
-// activities returns the number of Activities in front that are not screens:
-// one, except for a process under test between two tests, and for the processes
-// of an app with screens.
+// activities returns the number of Activities in front that are not screens: 0
+// between two tests or in an app with screens, otherwise 1.
 func (v view) activities() int {
 	if v.idle || v.hidden {
 		return 0
@@ -359,7 +358,7 @@ func (p *Phone) spawnAs(proc *process, at time.Duration, pid int) {
 	if proc.first == never {
 		proc.first = at
 	}
-	// A crash whose time passed while the process was down does not happen.
+	// A crash that was due while the process was down does not happen.
 	for len(proc.crashes) > 0 && proc.first+proc.crashes[0].crashAt <= at {
 		proc.crashes = proc.crashes[1:]
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// compared holds the final verdicts on a run: on its own, compared to one base
+// compared holds the end verdicts on a run: on its own, compared to one base
 // run, and compared to three base runs.
 type compared struct {
 	kind                  string
@@ -104,7 +104,7 @@ func (x baseRow) cells(all []compared, b *bars) []string {
 		b.most("leak against three base runs", is(detector.Leak, three), n, baseBar)
 	}
 	if x.rate > 0 {
-		b.least("found against the base as often as without a base run", is(detector.Leak, one),
+		b.least("found with a base run as often as without one", is(detector.Leak, one),
 			max(1, is(detector.Leak, alone)),
 			100)
 	}

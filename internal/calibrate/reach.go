@@ -14,16 +14,16 @@ import (
 // the run. These fractions differ from those that the detector tries.
 var reachOnsets = []float64{0.02, 0.07, 0.13}
 
-// reached holds rates in MB/h: said is the slowest leak that would have been
-// detected in a run without a leak according to its verdict, and true lists the
+// reached holds rates in MB/h. said is taken from the verdict on a run without
+// a leak: it is the slowest leak that would have been detected. true lists the
 // slowest leaks that are found when they are added to the same run.
 type reached struct {
 	said float64
 	true []float64
 }
 
-// reach measures whether the slowest leak that a pass rules out is correct for
-// its own run.
+// reach measures how accurately a pass states the slowest leak that its run
+// rules out.
 func reach(o options) table {
 	t := table{
 		about: fmt.Sprintf("Each row uses %d runs of 8 h that pass. Leaks that start at 2, 7 and 13 %% of the run "+

@@ -126,7 +126,7 @@ func (p program) after(set []uint32, b rune) []uint32 {
 }
 
 // closure returns, in order, the instructions that can be reached without
-// reading a byte, given that the conditions in at hold. It omits jumps.
+// reading a byte; at holds the conditions that are met. It omits jumps.
 func (p program) closure(from []uint32, at syntax.EmptyOp) []uint32 {
 	seen := make([]bool, len(p.Inst))
 	var out []uint32

@@ -1,7 +1,7 @@
 // Package ksh implements the shell of a simulated machine, with the small
 // programs that scripts expect: an evaluator over the syntax trees and word
 // expansions of mvdan.cc/sh/v3, which parses mksh, the shell of Android. A
-// System provides files, clock and processes; nothing on the host is read,
+// System provides files, a clock and processes; nothing on the host is read,
 // written or started.
 //
 // The shell supports what leakgate and its tests send: pipes, redirections,
@@ -233,9 +233,8 @@ type Options struct {
 
 // Run runs a command line and returns its exit status once everything that it
 // started has ended, including background jobs. ctx is the context of the
-// leader. Stdin is read by a goroutine that starts with the first read of a
-// command and ends with the input, so the owner of Stdin must end the input
-// after Run has returned.
+// leader. A goroutine reads Stdin, from the first read by a command until the
+// input ends, so the owner of Stdin must end the input after Run has returned.
 func Run(ctx context.Context, o Options) int {
 	in := &stdin{r: o.Stdin, pipe: newPipe()}
 	defer in.pipe.closeReader()

@@ -18,8 +18,8 @@ type LineReader struct {
 	max int
 }
 
-// ErrLongLine is wrapped by the error about a line that was skipped because of
-// its length.
+// ErrLongLine is wrapped by the error about a line that is too long and was
+// skipped.
 var ErrLongLine = errors.New("line is too long")
 
 // ErrUTF16 means that a file is encoded in UTF-16, which some Windows programs

@@ -125,8 +125,8 @@ type componentsTopic struct {
 	// whether the ActivityThread was read.
 	running []heap.Object
 	known   bool
-	// open reports for each database whether it is open; texts holds the number
-	// of the request for its path, plus 1.
+	// open reports for each database whether it is open; texts holds, for each
+	// database, the number of the request for its path, plus 1.
 	open  []bool
 	texts []int
 }

@@ -18,11 +18,11 @@ const (
 	Shark214
 )
 
-// matchersOf returns two kinds of references: those through which the platform,
-// its manufacturers and a few libraries are known to leak, and those that never
-// explain what holds an object. The result contains the references of an
-// edition that apply to a build, in Shark's order: if two references have the
-// same pattern, the later one applies. If the build is unknown, the result
+// matchersOf returns two kinds of references: those known to leak in the
+// platform, in manufacturers' versions of it and in a few libraries, and those
+// that never explain what holds an object. The result contains the references
+// of an edition that apply to a build, in Shark's order: if two references have
+// the same pattern, the later one applies. If the build is unknown, the result
 // contains the references that apply to every build. Conditions are shared and
 // must not be changed.
 func matchersOf(e Edition, b trace.Build) []trace.Matcher {

@@ -30,7 +30,7 @@ var allKinds = []Kind{Heap, Java, Stack, Anonymous, Named, File, Device}
 
 const (
 	deleted    = " (deleted)"
-	bss        = " [bss]" // Android's showmap until 8.1 wrote it (system/core libpagemap, showmap.c)
+	bss        = " [bss]" // written by showmap up to Android 8.1 (system/core libpagemap, showmap.c)
 	bssName    = "[anon:.bss]"
 	noName     = "(anonymous)"
 	othersName = "(others)"

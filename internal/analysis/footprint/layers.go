@@ -118,8 +118,8 @@ func (l *layers) haveNames() bool {
 // names were not kept.
 const OtherApp = "(another app)"
 
-// foreign reports whether a layer names the package of an app other than that
-// of the process, or is OtherApp. If a process chooses its own name, the name
+// foreign reports whether a layer names a package other than that of the
+// process's app, or is OtherApp. If a process chooses its own name, the name
 // begins with its package (com.google.android.gms.persistent); a process whose
 // name is not a package draws for all apps.
 func foreign(layer, process string) bool {

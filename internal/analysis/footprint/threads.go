@@ -59,8 +59,8 @@ type ThreadGroup struct {
 
 // ThreadGrowth is the difference between the threads of two snapshots.
 type ThreadGrowth struct {
-	// Groups are sorted by growth, largest first. Their numbers add up to the
-	// totals below.
+	// Groups are sorted by growth, largest first. The numbers of all groups add
+	// up to the totals below.
 	Groups []ThreadGroup
 	Before int
 	After  int
@@ -79,7 +79,8 @@ type ThreadGrowth struct {
 // The kernel keeps only 15 bytes of a name. pool-12-thread-148 then becomes
 // "pool-12-thread-", and pool-3-thread-12 and pool-3-thread-1 become the same.
 // Therefore a name of 15 bytes is grouped with the longer names of which it may
-// be a truncated form, and a number at its end is treated as one that differs.
+// be a truncated form, and a number at its end is assumed to differ between
+// threads.
 func CompareThreads(before, after ThreadReading) ThreadGrowth {
 	g := ThreadGrowth{StackBefore: sane(before.Stack, maxKB), StackAfter: sane(after.Stack, maxKB)}
 	old, now := g.index(before, "before"), g.index(after, "after")
@@ -149,8 +150,8 @@ func Patterns(threads []Thread) (patterns []string, sizes []int) {
 
 // Rename replaces the pattern and the example of each group with the pattern
 // that shown returns; threads is the larger of the two numbers of threads in
-// the group. It removes the parts of a group whose pattern changes, and each
-// part whose own pattern would change.
+// the group. If the pattern of a group changes, Rename removes all its parts;
+// otherwise it removes each part whose own pattern would change.
 func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
 	for i := range g.Groups {
 		x := &g.Groups[i]

@@ -47,7 +47,7 @@ func (g *ThreadGrowth) line(group ThreadGroup) string {
 	if per := g.PerThread(); per.Known {
 		line += fmt.Sprintf(", about %s of stack each", text.KB(per.N))
 	}
-	// Possibly only one of many pools is growing.
+	// Only one of many pools may be growing.
 	if len(group.Parts) > 1 && 2*group.Parts[0].Delta >= group.Delta {
 		part := group.Parts[0]
 		line += fmt.Sprintf("; of them %s: %d -> %d", part.Pattern, part.Before, part.After)

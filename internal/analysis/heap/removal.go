@@ -9,14 +9,14 @@ import (
 // removal finds the objects that become unreachable when some objects are
 // removed. Only objects that the depth-first search found below the removed
 // ones can become unreachable, because the search path to every other object
-// avoids the removed ones. An object below them stays reachable if any object
-// that stays reachable references it.
+// avoids the removed ones. An object below a removed one stays reachable if any
+// object that stays reachable references it.
 type removal struct {
 	*Graph
 	// cut holds the numbers of the removed objects, in the order of the search.
 	cut []uint32
-	// below holds the subtrees of the depth-first search that begin with a
-	// removed object.
+	// below holds the subtrees of the depth-first search tree whose roots are
+	// removed objects.
 	below []subtree
 	// gone holds the numbers of the objects that are not known to stay
 	// reachable; fixed holds the numbers in cut, which are always gone.

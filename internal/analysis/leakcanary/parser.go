@@ -118,8 +118,8 @@ func (p *parser) begin(line string) {
 	}
 }
 
-// separate ends a section. After the metadata, which is the last section, it
-// also ends the report.
+// separate ends a section. After the metadata, which is the last section,
+// separate also ends the report.
 func (p *parser) separate() {
 	p.closeLeak()
 	if p.section != metadata {
@@ -135,8 +135,8 @@ func (p *parser) separate() {
 	p.current = nil
 }
 
-// end handles the end of the output. A report that has not ended by then is
-// recorded as truncated.
+// end handles the end of the output. A report that is still open is recorded as
+// truncated.
 func (p *parser) end() {
 	if p.section == none {
 		return

@@ -27,8 +27,8 @@ const mostFields = 1 << 10
 type Selection struct {
 	// Objects are the objects that pass all comparisons, in the given order.
 	Objects []heap.Object
-	// Unread is the number of Strings whose contents are not in the dump. Such
-	// a String passes neither an = nor a != comparison.
+	// Unread is the number of Strings whose contents are not in the dump. A
+	// String without contents passes neither an = nor a != comparison.
 	Unread int
 	// Text reports, for each comparison by its index, whether it compares the
 	// contents of Strings.
@@ -98,8 +98,8 @@ type selector struct {
 	pending [][]pending
 }
 
-// visit applies all comparisons to one object, except those with the contents
-// of Strings.
+// visit applies to one object all comparisons except those with the contents of
+// Strings.
 func (s *selector) visit(r *heap.Record) error {
 	if s.fields == nil {
 		s.fields = []string{}

@@ -31,7 +31,7 @@ const (
 
 const (
 	magicOfDump = "JAVA PROFILE "
-	// maxVersion is greater than the length of the longest version that follows
+	// maxVersion is an upper bound on the length of the version that follows
 	// the magic.
 	maxVersion = 16
 	// recordHead is the size of the header of a record: a tag, a time and a

@@ -86,8 +86,8 @@ func (h *heapDump) checkHostSpace(size int64) error {
 	return nil
 }
 
-// full returns err, wrapped in a message that the device's disk is full if too
-// little space was free for the whole dump.
+// full returns err. If too little space was free for the whole dump, err is
+// wrapped in a message that the device's disk is full.
 func (h *heapDump) full(err error) error {
 	if h.free.Known && h.free.N < max(h.bound, reserve) {
 		return fmt.Errorf("the device's disk is full: %s free on /data, and %w", text.Size(h.free.N), err)

@@ -30,11 +30,11 @@ const leastValues = 6
 // generalized least squares of Perron and Yabu (Estimating deterministic trends
 // with an integrated or stationary noise component, J. of Econometrics 151,
 // 2009), with one lag. The autocorrelation of the detrended values is corrected
-// for its bias after Roy and Fuller, raised by the given number of its standard
-// errors, and taken as 1 if it cannot be distinguished from 1. The t value is
-// therefore close to normal for stationary noise, and not far from normal for
-// random walks (the tests contain the rates). If there are fewer than 6 values,
-// only N is set.
+// for its bias by the method of Roy and Fuller, raised by the given number of
+// its standard errors, and set to 1 if it cannot be distinguished from 1. The t
+// value is therefore close to normal for stationary noise, and not far from
+// normal for random walks (the tests contain the rates). If there are fewer
+// than 6 values, only N is set.
 func FitDrift(y []float64, raise float64) Drift {
 	n := len(y)
 	if n < leastValues {
@@ -151,7 +151,7 @@ func praisWinsten(y []float64, alpha float64) Drift {
 	d := Drift{Alpha: alpha, N: n}
 	df := float64(n - 2)
 	if constant(y) {
-		return d // otherwise the sums would leave a slope of rounding errors
+		return d // otherwise rounding errors in the sums would yield a slope
 	}
 	if alpha >= 1 {
 		// The slope of a random walk depends only on its steps.

@@ -13,8 +13,8 @@ func (u *unit) javaBody(i, end int, class *declaredClass, nesting int) {
 }
 
 // javaMember parses one member and returns the index after it. Modifiers,
-// annotations and a type may precede its name: the name is the last identifier
-// before the token that distinguishes a field from a method.
+// annotations and a type may precede the member's name: it is the last
+// identifier before the token that distinguishes a field from a method.
 func (u *unit) javaMember(i, end int, class *declaredClass, nesting int) int {
 	last := token{}
 	for i < end {

@@ -9,9 +9,8 @@ type token struct {
 	text string // the name, or the content of a literal as it is written
 }
 
-// These are the kinds of tokens other than separators and operators, whose kind
-// is their own character. None of these characters is a separator or an
-// operator.
+// The kinds of tokens. A separator or an operator has its own character as its
+// kind, and none of the characters below is one.
 const (
 	nameToken    = 'a' // an identifier or a keyword
 	quotedToken  = '`' // a Kotlin identifier in backticks

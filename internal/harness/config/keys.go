@@ -25,8 +25,8 @@ type key struct {
 	// no value.
 	shown func() []string
 	// hidden reports whether the mapping is absent; if hidden is nil, the
-	// mapping is always present. If unset is set, a comment is written in place
-	// of an absent mapping.
+	// mapping is always present. If unset is not empty, a comment is written in
+	// place of an absent mapping.
 	hidden func() bool
 	// entries returns the keys of each entry of a list of mappings, from the
 	// same Config as shown.
@@ -48,7 +48,7 @@ type key struct {
 type holding uint8
 
 const (
-	nothing      holding = iota // only keys, or nothing that a user can set
+	nothing      holding = iota // no value of its own: only keys, or nothing that a user can set
 	oneValue                    // a single value
 	manyValues                  // a list
 	manyMappings                // a list of mappings

@@ -102,8 +102,8 @@ func serial(text string) (string, *fault) {
 	return text, nil
 }
 
-// line parses a command line. Any string is allowed that can be passed to a
-// system call.
+// line parses a command line. Any string that can be passed to a system call is
+// allowed.
 func line(text string) (string, *fault) {
 	switch {
 	case strings.TrimSpace(text) == "":

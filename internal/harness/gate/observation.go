@@ -16,8 +16,8 @@ type Observation struct {
 	// baseline.
 	Device  string  `json:"-"`
 	Subject Testbed `json:"subject"`
-	// Twin is the number, counted from 0, of this device among the devices of
-	// one run that share a subject.
+	// Twin is the index of this device among the devices of the run that have
+	// the same subject.
 	Twin   int    `json:"twin,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"`

@@ -15,7 +15,7 @@ type growth struct {
 	// from is the t_s at which the first cell begins; width is the length of
 	// each cell in seconds.
 	from, width float64
-	// sums holds the number of sums of the app in each cell.
+	// sums holds, for each cell, how many sums of the app were added to it.
 	sums []float64
 }
 
@@ -70,8 +70,8 @@ func paired(list []float64) []float64 {
 	return list[:(len(list)+1)/2]
 }
 
-// mean returns the mean contribution of a process to the sums of some cells, in
-// MB.
+// mean returns the mean contribution of a process to the sums of cells from to
+// to-1, in MB.
 func (g *growth) mean(cells []float64, from, to int) float64 {
 	n, total := 0.0, 0.0
 	for i := from; i < to; i++ {
@@ -83,8 +83,8 @@ func (g *growth) mean(cells []float64, from, to int) float64 {
 	return total / max(n, 1)
 }
 
-// maxShares is the maximum number of processes of an app that are named with
-// their growth.
+// maxShares is the maximum number of processes of an app whose growth is
+// listed.
 const maxShares = 20
 
 // since returns the growth of each process after a time of the run, the largest

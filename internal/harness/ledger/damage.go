@@ -13,8 +13,8 @@ import (
 
 // damage describes the lines of a run that could not be read.
 type damage struct {
-	// first lists the first maxDamaged of these lines with the reasons; lines
-	// is the number of all damaged lines.
+	// first lists the first maxDamaged damaged lines with the reasons; lines is
+	// the total number of damaged lines.
 	first []damagedLine
 	lines int
 }
@@ -93,7 +93,7 @@ func (p *Part) markMissing() {
 // milliseconds.
 const clockSlack = time.Second
 
-// resync uses the clock of the first line after missing lines. If this line
+// resync uses the clock of the first line after missing lines. If that line
 // implies a different start time of the run, the device has rebooted.
 func (p *Part) resync(t float64, up time.Duration) []Entry {
 	if !p.missingLines {

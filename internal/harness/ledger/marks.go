@@ -17,9 +17,10 @@ const (
 	// flight are gone once it is idle, and an object that is created only once
 	// causes one step, not two.
 	fewestSettled = 3
-	// fewestUnsettled is the same number for dumps of an app in use, in which
-	// the number of objects in flight is random: five random numbers rise at
-	// every step in 1 of 120 cases, and rise evenly (see Proves) in 1 of 1,000.
+	// fewestUnsettled is the number of dumps that prove a leak if the app is in
+	// use. The number of objects in flight is then random: five random numbers
+	// rise at every step in 1 of 120 cases, and rise evenly (see Proves) in 1
+	// of 1,000.
 	fewestUnsettled = 5
 	// maxMarkDumps limits the dumps of one series, maxLeaksAtMarks limits the
 	// leaks that a series keeps, and shownLeaksAtMarks limits the leaks in
@@ -249,11 +250,10 @@ func Proves(counts []int64, settled bool) bool {
 	return least >= 1 && (settled || 2*least*steps >= rise)
 }
 
-// rises reports whether the number of leaked objects grows overall: the pairs
-// of marks with a larger number at the later mark outnumber those with a
-// smaller number by at least three fifths of all pairs (Kendall's tau). An
-// object that is created only once, or a number that fluctuates at random, does
-// not meet this condition.
+// rises reports whether the number of leaked objects grows overall: Kendall's
+// tau of the numbers, over all pairs of marks and with ties counted as zero, is
+// at least three fifths. An object that is created only once, or a number that
+// fluctuates at random, does not meet this condition.
 func rises(counts []int64) bool {
 	pairs, sum := 0, 0
 	for i := range counts {

@@ -364,8 +364,9 @@ func (r *Responder) drop(c *Case) (some bool) {
 	return some
 }
 
-// kept records in a step what was done with a dump; err is the reason if that
-// failed. It returns the name of the remaining file, or "" if there is none.
+// kept records in a step what was done with a dump; err is the error if the
+// dump could not be removed. It returns the name of the remaining file, or ""
+// if there is none.
 func (c *Case) kept(file, note string, err error) string {
 	_, missing := os.Lstat(c.folder.in(file))
 	gone := errors.Is(missing, fs.ErrNotExist)

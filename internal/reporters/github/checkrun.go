@@ -11,8 +11,8 @@ import (
 	gogithub "github.com/google/go-github/v60/github"
 )
 
-// GitHub's limits (docs.github.com/rest/checks/runs): the bytes of summary and
-// text, and the annotations of one request.
+// GitHub's limits (docs.github.com/rest/checks/runs): the size of the summary
+// and of the text in bytes, and the number of annotations per request.
 const (
 	maxOutput  = 65535
 	maxPerCall = 50
@@ -221,7 +221,7 @@ func (w *checkWriter) find(ctx context.Context) error {
 	return nil
 }
 
-// add adds annotations until the check run has want annotations. A request
+// add adds annotations until their number in the check run is want. A request
 // whose response was lost is repeated only if GitHub has not counted its
 // annotations, because otherwise they would be shown twice.
 func (w *checkWriter) add(ctx context.Context, annotations []Annotation, want int) error {
