@@ -253,7 +253,7 @@ func TestOtherCells(t *testing.T) {
 	row("base", "", func(b *bars) []string { return unchanged.cells(spoil(300, 3, same, differs), b) })
 	row("base", "against the base", func(b *bars) []string { return unchanged.cells(spoil(300, 4, same, differs), b) })
 	row("base", "", func(b *bars) []string { return leaking.cells(spoil(300, 300, same, differs), b) })
-	row("base", "as often as without a base run",
+	row("base", "with a base run as often as without one",
 		func(b *bars) []string { return leaking.cells(spoil(300, 299, same, differs), b) })
 	drifts := baseRow{drift: 8}
 	row("base", "", func(b *bars) []string { return drifts.cells(spoil(300, 300, same, differs), b) })
