@@ -22,16 +22,16 @@ type Place struct {
 	// GrowthBytes is a lower bound on the growth from the first dump to the
 	// last: the larger of two bounds. The first is the growth of the memory
 	// that the place retains, which excludes memory that something else also
-	// holds; the second is the growth of the memory that its children retain,
-	// which excludes memory that only several of them hold together. If Larger
+	// holds; the second is the growth of the memory that its children retain
+	// individually, which excludes memory that several of them share. If Larger
 	// is true, it is the growth of the objects themselves.
 	GrowthBytes int64 `json:"growth_bytes"`
 	// RetainedBytes is, for each dump, the number of bytes that the objects of
 	// the place retain together, Java and native; 0 for GC roots as a whole.
 	RetainedBytes []int64 `json:"retained_bytes"`
 	// CreditedBytes is RetainedBytes of the last dump, minus the bytes that
-	// other listed places below this place retain. The sum over all listed
-	// places counts no bytes twice.
+	// other listed places below this place retain. In the sum over all listed
+	// places, each byte is counted once.
 	CreditedBytes int64 `json:"credited_bytes"`
 	// Delta is the number of objects by which the place's children grew from
 	// the first dump to the last; PerLoop is this growth per loop.

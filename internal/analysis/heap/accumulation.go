@@ -107,8 +107,8 @@ type AccumulationOptions struct {
 // Objects that contain an accumulation of the first two kinds are not counted,
 // nor are objects in a heap that Leave selects. If Roots includes
 // THREAD_OBJECT, the local variables of a thread (JAVA_FRAME) are counted with
-// their thread, because which local variables a dump contains depends on which
-// methods the runtime has compiled.
+// their thread, because the local variables in a dump depend on which methods
+// the runtime has compiled.
 //
 // The accumulation with the largest retained size comes first.
 //

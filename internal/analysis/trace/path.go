@@ -89,9 +89,9 @@ func (p *paths) edge(from, o heap.Object) Edge {
 	return best
 }
 
-// findEdges finds the references to the objects on some paths from holders that
-// may hold many objects: each holder is read only once, however many objects it
-// holds.
+// findEdges finds, for the objects on some paths, the references from holders
+// that may hold many objects. Each holder is read only once, however many
+// objects it holds.
 func (p *paths) findEdges(objects []heap.Object) {
 	p.edges = map[heap.Object]Edge{}
 	met := make(bits, len(p.waiting))

@@ -21,8 +21,8 @@ type Detail struct {
 	capture.Process
 	// Up is the device's clock when dumpsys ended, as time since boot.
 	Up time.Duration
-	// Spent is the device time that dumpsys took, and Took the real time of the
-	// round trip.
+	// Spent is the device time that dumpsys took. Took is the wall-clock time
+	// of the round trip.
 	Spent, Took time.Duration
 	// Block is the part of the output of dumpsys meminfo that is about the
 	// process.
