@@ -273,7 +273,7 @@ func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {
 	return list, nil
 }
 
-// weighAll computes what all leaks of the app retain together.
+// weighAll computes the combined retained size of all leaks of the app.
 func (f *finding) weighAll(ctx context.Context) (heap.SetCost, error) {
 	var all []heap.Object
 	for i := range f.leaks {
@@ -311,9 +311,9 @@ func (l *Leak) weigh(c heap.SetCost) {
 	l.RetainedBytes, l.RetainedNative, l.RetainedIsBound = c.Size.Total(), c.Size.Native, c.AtLeast
 }
 
-// ownRules returns the rules of the search for the leak traces that are shown.
-// Locals of main reveal little on Android, where the looper runs in main; on a
-// JVM, every tool and test runner keeps its state there.
+// ownRules returns the rules for finding the leak traces that are shown. Locals
+// of main reveal little on Android, where the looper runs in main; on a JVM,
+// every tool and test runner keeps its state there.
 func (t *tracing) ownRules(m *android.Metadata) trace.Rules {
 	rules := t.rules(m, Options{subclasses: true})
 	if m == nil {

@@ -43,8 +43,8 @@ type Facts struct {
 	// Boot is an id that changes with each boot of the device
 	// (/proc/sys/kernel/random/boot_id); empty if unknown.
 	Boot string
-	// TimeScale is the number of device seconds per real second, from 1 to
-	// 10000: 1 for a real phone. A simulated phone sets it in the property
+	// TimeScale is the number of device seconds per wall-clock second, from 1
+	// to 10000: 1 for a real phone. A simulated phone sets it in the property
 	// leakgate.time_scale.
 	TimeScale float64
 }

@@ -143,11 +143,11 @@ func NewHeadrooms(dev Device, facts Facts) *Headrooms {
 }
 
 const (
-	// headroomTimeout is the maximum real time of a reading; no part of a
+	// headroomTimeout is the maximum wall-clock time of a reading; no part of a
 	// reading waits for a process.
 	headroomTimeout = 10 * time.Second
-	// traitsTimeout is the maximum real time for reading the constant values;
-	// the package service responds through system_server.
+	// traitsTimeout is the maximum wall-clock time for reading the constant
+	// values; the package service responds through system_server.
 	traitsTimeout = 15 * time.Second
 	// maxTraits is the maximum number of processes whose traits are kept: there
 	// may be many short-lived processes.

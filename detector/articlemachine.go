@@ -170,8 +170,8 @@ func (d *articleMachine) inCooldown() bool {
 	return d.diagnosed.Known && d.now-d.diagnosed.N < d.policy.Cooldown
 }
 
-// step performs the transition of the first row of the table whose state and
-// input match and whose condition holds.
+// step finds the first row of the table that matches the state and the input
+// and whose condition holds, and performs its transition.
 func (d *articleMachine) step(in input) []Transition {
 	for i := range articleTable {
 		row := &articleTable[i]

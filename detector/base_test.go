@@ -279,7 +279,7 @@ func TestCompareToLives(t *testing.T) {
 }
 
 // TestCompareToAfterDeaths checks that a base run does not clear a process that
-// repeatedly died from lack of memory, whatever its last life shows.
+// repeatedly ran out of memory, whatever its last life shows.
 func TestCompareToAfterDeaths(t *testing.T) {
 	base, _ := watched(scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7}, 1, asThree)
 	head := detector.New(detector.RobustPolicy())

@@ -65,9 +65,9 @@ type lives struct {
 	early []Cause
 	// longest is the longest life that ended.
 	longest time.Duration
-	// expected describes the next death from lack of memory, as predicted from
-	// these lives. changed reports whether the lives have changed since
-	// expected was computed.
+	// expected describes the next out-of-memory death, as predicted from these
+	// lives. changed reports whether the lives have changed since expected was
+	// computed.
 	expected relapse
 	changed  bool
 }
@@ -119,15 +119,14 @@ const (
 	// fraction of all leaks that pass the test for slowing down. If there are
 	// many lives with little noise, the test requires more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
-	// lifeBegin is the minimum length, in minutes, of the beginning of a life
-	// that is compared with the whole life.
+	// The beginning of a life is compared with the whole life; lifeBegin is the
+	// minimum length of the beginning, in minutes.
 	lifeBegin = 3
-	// A life without growth that is at least outlives times as long as the
-	// others is evidence that the others were only warming up.
+	// outlives is how many times longer than the others a life without growth
+	// must be, to be evidence that the others were only warming up.
 	outlives = 3
-	// leastMemoryDeaths is the minimum number of deaths from lack of memory
-	// that prove a leak. A single OutOfMemoryError may be caused by one large
-	// image.
+	// leastMemoryDeaths is the minimum number of out-of-memory deaths that
+	// prove a leak. A single OutOfMemoryError may be caused by one large image.
 	leastMemoryDeaths = 3
 )
 
@@ -347,7 +346,7 @@ func lessTimes(a, b []float64, factor float64) []float64 {
 }
 
 // slopesOfLives returns the slopes of lives in MB/h over the time between two
-// ages and over its halves.
+// ages, and over each half of that time.
 func slopesOfLives(list []pastLife, skip, age int) (all, firsts, seconds []float64) {
 	for _, x := range list {
 		y := x.between(skip, age)
@@ -429,7 +428,7 @@ func sharesOfLives(list []pastLife, span time.Duration) shares {
 	return out
 }
 
-// memoryDeaths counts the deaths from lack of memory.
+// memoryDeaths counts the out-of-memory deaths.
 func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
 	n := m.lives.causes[OutOfMemory]
 	if pooled && p.killsCount() {
@@ -529,7 +528,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	case deaths >= leastMemoryDeaths:
 		j = p.judgement(m, Leak)
 		j.because = fmt.Sprintf("%s; %s: %s", restarts,
-			text.Count(deaths, "death from lack of memory", "deaths from lack of memory"), p.text(ok))
+			text.Count(deaths, "out-of-memory death", "out-of-memory deaths"), p.text(ok))
 	case oneLevel && !warmUp:
 		j = p.judgement(m, Leak)
 		j.because = fmt.Sprintf("%s, always at about %s MB, regardless of age; %s", restarts, number(level), p.text(ok))

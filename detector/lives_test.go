@@ -43,7 +43,7 @@ func TestNights(t *testing.T) {
 		words []string
 	}{
 		"OOM at 512 MB, app, 600 MB/h": {
-			detector.Leak, 12, []string{"restarted ", "out of memory", "deaths from lack of memory", "lives"},
+			detector.Leak, 12, []string{"restarted ", "out of memory", "out-of-memory deaths", "lives"},
 		},
 		"plain, 300 MB/h, restart every 10 min": {
 			detector.Leak, 10,
@@ -151,7 +151,7 @@ func sentenceFault(v detector.Verdict) error {
 		return fmt.Errorf("message denies the growth that the interval shows")
 	case v.Gate == detector.Pass && rises:
 		return fmt.Errorf("passes despite the growth that the interval shows")
-	case v.Gate == detector.Leak && v.RateKnown && v.RateLow <= 0 && !says("deaths from lack of memory"):
+	case v.Gate == detector.Leak && v.RateKnown && v.RateLow <= 0 && !says("out-of-memory deaths"):
 		return fmt.Errorf("reports a leak although the interval includes zero")
 	case v.RateKnown && v.RateLow > 0 && says("MB/h (95 % interval -"):
 		return fmt.Errorf("message has a different interval")
@@ -197,8 +197,8 @@ func short(lives, minutes int, cause detector.Cause, early bool,
 func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
 
 // TestMemoryDeaths checks that lives that are too short for any trend are
-// reported as a leak if three of them died from lack of memory. A kill due to
-// low memory on the device also counts, but only if the process grew.
+// reported as a leak if three of them ran out of memory. A kill due to low
+// memory on the device also counts, but only if the process grew.
 func TestMemoryDeaths(t *testing.T) {
 	flat := func(i int, age float64) float64 { return 200 + rippled(i, age) }
 	warm := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/3)) + rippled(i, age) }

@@ -6,12 +6,11 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// relapse describes the lives of a process that ended because of lack of
-// memory. It is used to recognize when the current life is about to end for the
-// same reason.
+// relapse describes the lives that ended with an out-of-memory death. It is
+// used to recognize when the current life is about to end for the same reason.
 type relapse struct {
-	// deaths is the number of deaths due to lack of memory. No alarm is raised
-	// if there are fewer than leastMemoryDeaths.
+	// deaths is the number of out-of-memory deaths. No alarm is raised if there
+	// are fewer than leastMemoryDeaths.
 	deaths int
 	// begins and ends are the median levels in MB at which these lives began
 	// and ended.
@@ -47,8 +46,8 @@ func (m *robustMachine) relapseOf() relapse {
 	return r
 }
 
-// near reports whether a process at a level in MB is close to another death
-// from lack of memory.
+// near reports whether a process at a level in MB is close to another
+// out-of-memory death.
 func (r *relapse) near(mb float64) bool {
 	height := r.ends - r.begins
 	return r.deaths >= leastMemoryDeaths && height >= leastGrowth && mb >= r.begins+relapseHeight*height
@@ -72,8 +71,8 @@ func (m *robustMachine) relapsed() []Transition {
 	}
 	m.kind, m.pending, m.relapsing = r.shares.kind(), true, true
 	return m.enter(Leaking, "relapse",
-		fmt.Sprintf("%s from lack of memory, and memory is at %s MB again: the processes that died began at about "+
-			"%s MB and ended at about %s; %s",
-			text.Count(r.deaths, "death", "deaths"), number(m.latest), number(r.begins), number(r.ends),
-			r.shares.text()))
+		fmt.Sprintf("%s, and memory is back at %s MB: the processes that died had started at about %s MB and ended at "+
+			"about %s; %s",
+			text.Count(r.deaths, "out-of-memory death", "out-of-memory deaths"), number(m.latest), number(r.begins),
+			number(r.ends), r.shares.text()))
 }

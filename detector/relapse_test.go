@@ -59,8 +59,8 @@ func (r *relapses) alarms() []detector.Transition {
 		func(s detector.Transition) bool { return s.To != detector.Leaking || s.From == detector.Leaking })
 }
 
-// TestRelapse counts the alarms of processes that died from lack of memory, and
-// of other processes.
+// TestRelapse counts the alarms of processes that ran out of memory, and of
+// other processes.
 func TestRelapse(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }
 	flat := func(float64) float64 { return 200 }
@@ -135,8 +135,8 @@ func TestRelapseText(t *testing.T) {
 		t.Errorf("at %.1f min", age)
 	}
 	for _, words := range []string{
-		"3 deaths from lack of memory, and memory is at 383 MB again: " +
-			"the processes that died began at about 229 MB and ended at about 432; growth: ",
+		"3 out-of-memory deaths, and memory is back at 383 MB: " +
+			"the processes that died had started at about 229 MB and ended at about 432; growth: ",
 	} {
 		if !strings.Contains(got[0].Because, words) {
 			t.Errorf("no %q in %q", words, got[0].Because)

@@ -103,7 +103,7 @@ func verdictFault(v detector.Verdict) error {
 	wrong(slices.ContainsFunc(numbers, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }),
 		"number not finite")
 	wrong(v.RateKnown && !(v.RateLow <= v.Rate && v.Rate <= v.RateHigh), "interval")
-	wrong(!v.RateKnown && v.Gate != detector.Inconclusive && !strings.Contains(v.Because, "deaths from lack of memory"),
+	wrong(!v.RateKnown && v.Gate != detector.Inconclusive && !strings.Contains(v.Because, "out-of-memory deaths"),
 		"no rate")
 	wrong(v.MinDetectable < 0 || v.Duration < 0 || v.Samples < 0, "negative")
 	wrong(len(v.Jumps) > 16 || slices.ContainsFunc(v.Jumps, func(j detector.Jump) bool { return j.Bytes <= 0 }),

@@ -111,9 +111,9 @@ type Demand struct {
 	// Interval is the requested time between two samples of the fast channel,
 	// in device time.
 	Interval time.Duration
-	// Breakdowns is the number of extra breakdowns that are still needed
-	// besides the regular ones; Spacing is the device time between two extra
-	// breakdowns.
+	// Breakdowns is the number of extra breakdowns that are still needed in
+	// addition to the regular ones; Spacing is the device time between two
+	// extra breakdowns.
 	Breakdowns int
 	Spacing    time.Duration
 	// Diagnose is the kind of leak for which diagnostics should be collected

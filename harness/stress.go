@@ -20,7 +20,7 @@ import (
 // that is started in an It ends with the context of the It. If it is started in
 // a BeforeEach, it ends with the body of the spec. If it is started in a
 // BeforeAll or BeforeSuite, it ends with the container or the suite, because
-// Ginkgo ends the context of such a node with the node.
+// Ginkgo cancels the context of such a node when the node ends.
 type Background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -135,8 +135,8 @@ func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background
 	return b
 }
 
-// outlivingNodes are the types of nodes whose context ends before the state
-// that they set up is cleaned up.
+// outlivingNodes are the types of nodes that set up state for other nodes:
+// their context ends before this state is cleaned up.
 const outlivingNodes = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll |
 	types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
 

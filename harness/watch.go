@@ -93,13 +93,14 @@ func Watch(process string, opts ...Option) *Leaks {
 }
 
 const (
-	// maxWait is the longest real time for which a spec waits for its device.
+	// maxWait is the maximum wall-clock time for which a spec waits for its
+	// device.
 	maxWait = 12 * time.Hour
-	// collectTime is the real time within which a check must count objects, let
-	// the app settle and dump the heap.
+	// collectTime is the wall-clock time within which a check must count
+	// objects, let the app settle and dump the heap.
 	collectTime = 15 * time.Minute
-	// finishTime is the real time within which the run must end, including
-	// pending analyses.
+	// finishTime is the wall-clock time within which the run must end,
+	// including pending analyses.
 	finishTime = time.Hour
 )
 

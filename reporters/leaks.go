@@ -100,7 +100,7 @@ func howMany(leaks []analysis.Leak) string {
 	return fmt.Sprintf("%s (%s objects)", text.Grouped(int64(len(leaks))), text.Grouped(int64(n)))
 }
 
-// leaked returns the size that the leaks of the app retain together.
+// leaked returns the combined retained size of the app's leaks.
 func leaked(r *analysis.Report) string {
 	if r.LeakedIsBound {
 		return "at least " + text.Size(r.LeakedBytes)

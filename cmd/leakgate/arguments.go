@@ -25,7 +25,7 @@ func checkValues(root *cobra.Command, args []string) (*cobra.Command, error) {
 		i++
 		if isFlag(cmd, args[i]) {
 			return cmd, fmt.Errorf("--%s needs a value, and %s is a flag: "+
-				"write --%[1]s %[3]s, or --%[1]s=%[2]s if it is the value", name, args[i], f.Value.Type())
+				"write --%[1]s %[3]s, or --%[1]s=%[2]s if %[2]s is the value", name, args[i], f.Value.Type())
 		}
 	}
 	return nil, nil

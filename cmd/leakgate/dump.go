@@ -347,7 +347,8 @@ func emptyDumpHint(path string) string {
 	return "; copy it again when the app has finished writing it"
 }
 
-// remedy returns advice about an error in reading a dump, or "" if it has none.
+// remedy returns advice about an error in reading a dump, or "" if there is
+// none.
 func (f *dumpFlags) remedy(c console, err error) string {
 	memory, tooLarge := errors.AsType[*analysis.MemoryError](err)
 	damage, damaged := errors.AsType[*analysis.DamageError](err)

@@ -61,7 +61,7 @@ func TestRepeatedOutOfMemoryIsLeak(t *testing.T) {
 	}
 	w.says(t, fmt.Sprintf("%s:java: LEAK (java leak)", r.Package()),
 		fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
-		fmt.Sprintf("%d deaths from lack of memory", died),
+		fmt.Sprintf("%d out-of-memory deaths", died),
 		fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died),
 		"held by Leaky.OPEN_SESSIONS")
 	// After three deaths the next life is diagnosed before it dies.

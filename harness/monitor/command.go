@@ -30,7 +30,7 @@ type HostCommand struct {
 	Windows *WindowRule
 }
 
-// grace is the real time within which an interrupted command must exit.
+// grace is the wall-clock time within which an interrupted command must exit.
 const grace = 5 * time.Second
 
 // Describe implements Workload.

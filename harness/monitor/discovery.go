@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// probeWait is the real time for which a scan waits until the device has
-	// reported how each process can be read. Processes that have not been
+	// probeWait is the maximum wall-clock time that a scan waits for the device
+	// to report how each process can be read. Processes that have not been
 	// probed by then are read from their status file, which every build allows,
 	// and are probed in the background. Otherwise a thousand processes, or an
 	// su that waits for a confirmation, would delay the first sample.
@@ -370,7 +370,7 @@ func words(patterns []capture.Pattern) string {
 	return strings.Join(out, " or ")
 }
 
-// answerWaiters notifies the callers that wait for the scan that has ended. A
+// answerWaiters notifies the callers that were waiting for the finished scan. A
 // process that the scan did not find has ended; the fast channel would detect
 // that up to half a minute later.
 func (d *discovery) answerWaiters(err error) {
@@ -392,7 +392,7 @@ func (d *discovery) rejectWaiters() {
 	d.waiters = nil
 }
 
-// stopMissing handles the end of processes that a scan did not find.
+// stopMissing stops tracking the processes that a scan no longer found.
 func (d *discovery) stopMissing(found []capture.Process) {
 	for _, x := range d.subjects.order {
 		there := slices.ContainsFunc(found, func(p capture.Process) bool { return p.Key() == x.Key() })

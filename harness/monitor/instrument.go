@@ -44,12 +44,12 @@ const (
 	// the app settle (5 s) and start its heap dump. While the dump is written,
 	// the process is suspended.
 	DefaultDelay = 10 * time.Second
-	// hostDelay is the real time that the host needs within the delay. On a
-	// device that runs faster than real time, this is a longer device time.
+	// hostDelay is the wall-clock time that the host needs within the delay. On
+	// a device that runs faster than real time, this is a longer device time.
 	hostDelay = 2 * time.Second
-	// finishDelay is the device time within which activities are finished after
-	// the end of a test is reported. An object count that was taken before they
-	// are finished is repeated.
+	// finishDelay is the device time, after the end of a test is reported,
+	// within which its activities are finished. Objects that were counted
+	// earlier are counted again.
 	finishDelay = 500 * time.Millisecond
 )
 

@@ -28,7 +28,7 @@ type order struct {
 	age, memory *float64
 	// unread is set if the dump was taken but could not be analyzed.
 	unread bool
-	// marked is the real time at which the mark was set.
+	// marked is the wall-clock time at which the mark was set.
 	marked time.Time
 	// dumps collects the dumps of the mark if a caller waits for them.
 	dumps *dumpWait
@@ -194,9 +194,9 @@ func (r *responses) recordMissing(o order, why string) {
 	}
 }
 
-// orderLoopSnapshots requests a snapshot of every process that does not have
-// one yet after the first loop. At the end of the run, the snapshot is compared
-// with the final state even if no process was suspicious.
+// orderLoopSnapshots requests, after the first loop, a snapshot of every
+// process that does not have one yet. At the end of the run, the snapshot is
+// compared with the final state even if no process was suspicious.
 func (r *responses) orderLoopSnapshots(mark string, number int) {
 	for _, x := range r.subjects.order {
 		if x.present && !x.response.marked {
@@ -206,13 +206,13 @@ func (r *responses) orderLoopSnapshots(mark string, number int) {
 	}
 }
 
-// startupTime is the device time for which a process is watched before its
-// first snapshot without a mark. During startup, everything grows.
+// startupTime is how long, in device time, a process is watched before its
+// first snapshot if no mark requests one. During startup, everything grows.
 const startupTime = 5 * time.Minute
 
-// orderStartupSnapshot requests the first snapshot without a mark of a process
-// that has completed its startup. A process that keeps restarting gets at most
-// one such snapshot every snapshotEvery.
+// orderStartupSnapshot requests the first snapshot of a process that has
+// completed its startup, unless a mark has requested one. A process that keeps
+// restarting gets at most one such snapshot every snapshotEvery.
 func (r *responses) orderStartupSnapshot(x *subject) {
 	to, now := &x.response, r.clock.now()
 	if to.firstSampleAt == 0 {

@@ -593,7 +593,7 @@ func TestResponseToMemoryDeaths(t *testing.T) {
 		}
 		alarms := slices.DeleteFunc(r.eventsOf("state", "com.shop"),
 			func(e record.Event) bool { return *e.To != detector.Leaking })
-		if len(alarms) == 0 || !strings.HasPrefix(alarms[0].Text, "3 deaths from lack of memory, and ") {
+		if len(alarms) == 0 || !strings.HasPrefix(alarms[0].Text, "3 out-of-memory deaths, and ") {
 			t.Errorf("%+v", alarms)
 		}
 		if push := r.process(t, "S1", "com.shop:push"); push.Worst == detector.Leaking {

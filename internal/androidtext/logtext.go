@@ -92,7 +92,7 @@ func FatalSignal(pid int, comm string, signal int) string {
 }
 
 // LowMemoryKill returns the log lines of the low memory killer. Before Android
-// 9, they are in the kernel's own log buffer; since then, lmkd writes them
+// 9, they are in the kernel's own log buffer; later, lmkd writes them
 // (system/memory/lmkd/lmkd.cpp, kill_one_process).
 func LowMemoryKill(api, pid int, process, comm string, uid, adj int, rssKB, swapKB int64) []string {
 	switch {

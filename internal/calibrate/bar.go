@@ -2,9 +2,9 @@ package main
 
 import "fmt"
 
-// surprise is the significance level of loose mode: a bar is missed only if a
-// count at least this bad has at most this probability when the true figure
-// equals the bar.
+// surprise is the significance level of loose mode: a bar is missed only if,
+// given a true figure equal to the bar, the probability of such a bad count is
+// at most surprise.
 const surprise = 1e-4
 
 // bars compares measured figures with their bars and collects the bars that

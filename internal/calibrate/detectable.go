@@ -12,9 +12,9 @@ import (
 // detectable one.
 var factors = []float64{1 / 1.5, 1, 1.5}
 
-// promise holds the slowest leak, in MB/h, that would have been detected in a
-// run without a leak according to its verdict, and whether leaks at the rates
-// given by factors are found in runs of the same length and noise.
+// promise checks the slowest detectable leak, in MB/h, that the verdict on a
+// run without a leak states: found holds, for each of factors, whether a leak
+// of that multiple was found in a run of the same length and noise.
 type promise struct {
 	rate   float64
 	passed bool

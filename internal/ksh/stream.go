@@ -198,7 +198,7 @@ func (k *buffer) write(_ context.Context, b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reader and writer bind an end to a command's context.
+// reader and writer are the ends of a stream, bound to a context.
 type reader struct {
 	ctx context.Context
 	source

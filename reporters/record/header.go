@@ -35,8 +35,8 @@ type HeaderDevice struct {
 	API    int    `json:"api"`
 	// StartedUp is the device's clock (seconds since boot) when the run began.
 	StartedUp float64 `json:"started_up_s"`
-	// TimeScale is the number of device seconds per real second. It is 1 for a
-	// real phone.
+	// TimeScale is the number of device seconds per wall-clock second. It is 1
+	// for a real phone.
 	TimeScale float64 `json:"time_scale"`
 	// ABI is the first ABI that the device supports; Fingerprint is the
 	// fingerprint of its Android build; HeapLimit is the growth limit of a Java

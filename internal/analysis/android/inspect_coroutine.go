@@ -14,8 +14,8 @@ const (
 )
 
 // inspectJob labels a coroutine or other job that has ended. Such a job is no
-// longer needed, but ended jobs are small, and their results may still be read.
-// Therefore inspectJob adds a label, not a reason for a leak.
+// longer needed, but finished jobs are small, and their results may still be
+// read. Therefore inspectJob adds a label, not a reason for a leak.
 func (i *Inspector) inspectJob(o heap.Object, r *report) {
 	if state := i.jobState(o); state != "" {
 		r.label("Job %s, still held", state)

@@ -131,8 +131,8 @@ func (f fragment) remarkOld(r *report) {
 // lifecycleNames are the constants of androidx.lifecycle.Lifecycle.State.
 var lifecycleNames = []string{"DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED"}
 
-// lifecycleName returns the name of a state, which is given as its ordinal plus
-// 1, or "" if there is no such state.
+// lifecycleName returns the name of a state, or "" if there is no such state.
+// The state is given as its ordinal plus 1.
 func lifecycleName(state int64) string {
 	if state < lifecycleDestroyed || state > int64(len(lifecycleNames)) {
 		return ""

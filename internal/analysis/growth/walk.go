@@ -95,7 +95,7 @@ const lowKeys = 1 << 31
 
 func (l *line) empty() bool { return l.taken == len(l.batches) }
 
-// pop returns the objects of the first batch, with its node and key.
+// pop returns the objects of the first batch, and the batch's node and key.
 func (l *line) pop() (objects []uint32, node, key uint32) {
 	b := l.batches[l.taken]
 	key = l.made - uint32(len(l.batches)-l.taken) + 1
@@ -246,8 +246,8 @@ func (w *walk) visit(e trace.Edge) {
 
 // pair records that objects of the current node reference objects of another
 // node, if both nodes have the same class and are reached by fields of the same
-// holder, such as a list that is held at both ends. Which objects of the list
-// are reached from which end is random, so neither node reliably grows by the
+// holder, such as a list that is held at both ends. It is random from which end
+// an object of the list is reached, so neither node reliably grows by the
 // number of added objects.
 func (w *walk) pair(n uint32) {
 	a, b := min(n, w.now), max(n, w.now)
@@ -346,9 +346,9 @@ func (w *walk) meet(o heap.Object, node uint32, low bool) {
 
 // child returns the node of a reference's target. If an object of the same
 // class leads to the target, both are counted in one node: a list, a tree, or
-// the chained entries of a table. Which of these objects the table or the root
-// references, and how deep the others are, changes from dump to dump. Shark
-// merges only the elements of a list after the first one.
+// the chained entries of a table. In each dump, the table or the root may
+// reference different ones of these objects, and the others may be at different
+// depths. Shark merges only the second and later elements of a list.
 func (w *walk) child(e trace.Edge) uint32 {
 	class := w.class(e.To)
 	if w.classes[w.now] == class {
@@ -364,8 +364,8 @@ func (w *walk) child(e trace.Edge) uint32 {
 	return w.node(nodeKey{w.now, via, class})
 }
 
-// repeated returns the node, on the path to the current one, to which the same
-// edge led before, or top if there is none.
+// repeated returns the node on the path to the current node that was reached by
+// the same edge, or top if there is none.
 func (w *walk) repeated(edge, class uint32) uint32 {
 	n := w.now
 	for range window {

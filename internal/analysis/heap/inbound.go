@@ -22,14 +22,14 @@ type inbound struct {
 	place []uint32
 }
 
-// scattered holds a value for each of a few numbers.
+// scattered holds values for a small subset of the numbers.
 type scattered struct {
 	ranks
 	values []uint32
 }
 
-// newScattered calls value for each number from 1 to count and stores the
-// values of the numbers that have one.
+// newScattered calls value for each number from 1 to count and stores those
+// values for which it returns true.
 func newScattered(a *arena, count uint32, value func(d uint32) (v uint32, has bool)) (s scattered, err error) {
 	b, err := newBitset(a, int64(count)+1)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *scattered) drop(a *arena) {
 	drop(a, &s.values)
 }
 
-// keep copies the data of the search that the computation of the dominators
-// overwrites.
+// keep copies the results of the search that will be overwritten when the
+// dominators are computed.
 func (b *inbound) keep(a *arena, o *order) (err error) {
 	b.parents, err = newScattered(a, o.count, func(d uint32) (uint32, bool) {
 		return o.parents[d], o.parents[d] != d-1

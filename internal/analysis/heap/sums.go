@@ -19,7 +19,7 @@ func (s Size) Total() int64 { return s.Java + s.Native }
 
 func (s *Size) add(o Size) { s.Java += o.Java; s.Native += o.Native }
 
-// Row is one line of a histogram: all objects of the classes with one name.
+// Row is one line of a histogram: all objects of the classes that share a name.
 type Row struct {
 	Class string
 	// Classes is the number of classes with this name; several class loaders
@@ -31,8 +31,8 @@ type Row struct {
 	Shallow              Size
 	// Retained is the size of the union of the dominator subtrees of all
 	// reachable instances: a lower bound on the memory that would be freed if
-	// all instances were removed. Objects that only several instances hold
-	// together would be freed as well.
+	// all instances were removed. Objects held jointly by several instances
+	// would be freed as well.
 	Retained Size
 	// RetainedIn is Retained.Java split by heap, in the order of Graph.Heaps;
 	// nil if there is only one heap.
@@ -135,9 +135,9 @@ func (l *loader) countClasses() {
 	}
 }
 
-// sumClasses adds up the retained sizes of the instances of each class. In
-// preorder, an instance is below another instance of the same class if it comes
-// before the end of the last instance that is not below another one.
+// sumClasses adds up the retained sizes of the instances of each class, except
+// for instances below others of their class. In preorder, these come before the
+// end of the last instance that was counted.
 func (l *loader) sumClasses() {
 	list, t := l.registry.list, &l.tree
 	ends := make([]uint32, len(l.rows))
@@ -332,8 +332,7 @@ func (g *Graph) RetainedIn(o Object, heap int) int64 {
 }
 
 // Dominator returns the immediate dominator of an object. It returns false for
-// objects that only the GC roots together dominate, and for unreachable
-// objects.
+// unreachable objects, and for objects that no single object dominates.
 func (g *Graph) Dominator(o Object) (Object, bool) {
 	v := g.tree.vertices[o]
 	if v == 0 {

@@ -125,7 +125,7 @@ func decodeRune(b []byte) (rune, int) {
 	if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n != 1 {
 		return r, n
 	}
-	// UTF-8 forbids this encoding of NUL, and surrogates.
+	// UTF-8 forbids both this encoding of NUL and surrogates.
 	if len(b) > 1 && b[0] == 0xc0 && b[1] == 0x80 {
 		return 0, 2
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Branch is a node of merged paths: all objects of one class that paths reach
-// from the objects of the parent branch by the same field. If these objects
-// hold further objects of their class, as nodes of a list or a tree do, the
-// further objects belong to the branch, too.
+// Branch is a node of merged paths: all objects of one class that the paths
+// reach through one field of the parent branch's objects. If these objects hold
+// further objects of their class, as nodes of a list or a tree do, the further
+// objects belong to the branch, too.
 type Branch struct {
 	// Root describes the kind of GC root; it is set for branches at the top.
 	Root string
@@ -71,7 +71,7 @@ func (s *Search) Tree(ctx context.Context, objects []heap.Object) ([]*Branch, er
 // branches is a tree that is built level by level.
 type branches struct {
 	*Search
-	// on holds the objects on the paths that do not have a branch yet.
+	// on holds the objects that are on the paths but have no branch yet.
 	on, targets bits
 	places      map[branchKey]*Branch
 	tops        []*Branch

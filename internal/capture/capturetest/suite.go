@@ -171,8 +171,8 @@ func (s *suite) serial(t *testing.T) {
 	}
 }
 
-// lines collects output. Each Write calls seen with the words of all complete
-// lines so far.
+// lines collects output. Every call of Write passes the words of all complete
+// lines so far to seen.
 type lines struct {
 	mu   sync.Mutex
 	all  strings.Builder

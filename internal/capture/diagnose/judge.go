@@ -69,8 +69,8 @@ func deviceWords(texts ...[]byte) error {
 	return nil
 }
 
-// asRefusal returns notAllowed for a parser's error that is a refusal of the
-// device, and any other error unchanged.
+// asRefusal returns notAllowed if a parser's error is a refusal by the device,
+// and any other error unchanged.
 func asRefusal(err error) error {
 	var e dumpsys.DeviceError
 	if errors.As(err, &e) && refuses(e) {

@@ -188,7 +188,7 @@ func (r *reading) check(c *record.Check) judgment {
 	return absent("no check found the leak")
 }
 
-// dumps judges each life that has no dumps at marks by its other heap dumps.
+// For each life without dumps at marks, dumps judges the other heap dumps.
 func (r *reading) dumps() []judgment {
 	atMarks := map[process]bool{}
 	for i := range r.run.Processes {

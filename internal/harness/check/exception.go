@@ -49,11 +49,11 @@ func (e Exception) Validate() error {
 	case e.Held != "" && !strings.Contains(e.Held, "."):
 		return fmt.Errorf("accept leak %s: write a reference as CLASS.FIELD, such as ScreenTracker.sScreens", e.name())
 	case strings.TrimSpace(e.Reason) == "":
-		return fmt.Errorf("accept leak %s: write a reason", e.name())
+		return fmt.Errorf("accept leak %s: specify a reason", e.name())
 	case strings.TrimSpace(e.Owner) == "":
-		return fmt.Errorf("accept leak %s: write an owner", e.name())
+		return fmt.Errorf("accept leak %s: specify an owner", e.name())
 	case e.Until.IsZero():
-		return fmt.Errorf("accept leak %s: write the date until which it is accepted", e.name())
+		return fmt.Errorf("accept leak %s: specify the date until which it is accepted", e.name())
 	}
 	return nil
 }

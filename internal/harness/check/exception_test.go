@@ -56,7 +56,7 @@ func TestException(t *testing.T) {
 		"reason": {Class: "A", Owner: "anna", Until: day, Reason: " "}, "owner": {Class: "A", Reason: "x", Until: day},
 		"date": {Class: "A", Reason: "x", Owner: "anna"},
 	} {
-		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), "write ") {
+		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), "specify ") {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}

@@ -57,9 +57,9 @@ func (u *unit) facade(file string) string {
 	return given
 }
 
-// kotlinFields are the classes that contain the fields of the properties in one
-// body. The fields of a companion are static fields of the enclosing class, but
-// those of an interface's companion are in the companion itself.
+// kotlinFields lists the classes that hold the backing fields of one body's
+// properties. The fields of a companion are static fields of the enclosing
+// class, but those of an interface's companion are in the companion itself.
 type kotlinFields []*declaredClass
 
 func (f kotlinFields) add(name string, line int32) {

@@ -68,7 +68,7 @@ type Config struct {
 	AllowUnjudged bool
 
 	gated    bool
-	masked   bool // values are replaced with the references to variables
+	masked   bool // show the references to variables in place of their values
 	secrets  secrets
 	source   source
 	origins  map[string]Origin
@@ -235,7 +235,7 @@ type Step struct {
 	// {pid}, {process}, {package} and {user} are placeholders for quoted
 	// values, and {{ is a literal {. Any other { is an error.
 	Command string
-	// Limit is the maximum duration of the command in real time.
+	// Limit is the maximum duration of the command, in wall-clock time.
 	Limit time.Duration
 }
 

@@ -90,7 +90,7 @@ func stepKey(into *Step) key {
 			optional("command", &into.Command, stepLineKind, "").
 				document("A command line for the shell of the device. Required.",
 					"dumpsys meminfo --unreachable {pid}"),
-			value("limit", &into.Limit, limitKind).document("The timeout in real time.", "20s"),
+			value("limit", &into.Limit, limitKind).document("The timeout, in wall-clock time.", "20s"),
 		}}
 }
 

@@ -26,8 +26,8 @@ type Options struct {
 	Getenv func(string) string
 	// StandIn allows devices with a scaled clock, as fleet.DeviceChoice does.
 	StandIn bool
-	// Deadline is the maximum real time for each device; 0 means one minute.
-	// Devices are examined concurrently.
+	// Deadline is the maximum wall-clock time for each device; 0 means one
+	// minute. Devices are examined concurrently.
 	Deadline time.Duration
 	// Progress, if not nil, is called with a description of the current step,
 	// from several goroutines.

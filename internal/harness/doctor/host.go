@@ -171,7 +171,7 @@ func (e *examination) serverVersion(at string) {
 	e.book.note("server", Warn,
 		fmt.Sprintf("the adb server at %s has version %d, the adb program %d: any adb command kills that server and "+
 			"the connections of a run", at, server, *program),
-		"use one adb: run `adb start-server` before the run, and let IDE and scripts use the same program")
+		"use one adb: run `adb start-server` before the run, and let the IDE and scripts use the same program")
 }
 
 func (e *examination) absent(at string, err error) {

@@ -212,8 +212,8 @@ type remoteTurn struct {
 	device string
 }
 
-// serialTime is the real time within which the hub must return the device of a
-// turn.
+// serialTime is the wall-clock time within which the hub must return the device
+// of a turn.
 const serialTime = 5 * time.Second
 
 func (t *remoteTurn) Serial() string {

@@ -74,7 +74,7 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 	line := fmt.Sprintf("%s: %s: %s", p.Process, p.Gate, p.Reason)
 	for _, d := range p.Deaths {
 		if slices.Contains([]string{"out_of_memory", "memory_limiter", "anomaly", "low_memory"}, d.Reason) {
-			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: died from lack of memory: %s", p.Process, d.PID, d.Text))
+			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: ran out of memory: %s", p.Process, d.PID, d.Text))
 		}
 	}
 	if p.Gate != detector.Leak {
@@ -208,7 +208,7 @@ func (h *Hub) fails(c record.Check) bool {
 }
 
 // judgeOlder judges leaks that existed before a check and were not found by an
-// earlier check. Such leaks fail the suite but no spec. Leaks found by the
+// earlier check. Such leaks fail the suite, but not a spec. Leaks found by the
 // first examination of a process may be older than the suite, for example if an
 // earlier suite left the app running; these leaks do not fail anything. looked
 // holds the processes that earlier checks have examined.

@@ -50,7 +50,7 @@ type Lease struct {
 	held []*flock.Flock
 }
 
-// pollEvery is the average real time between two attempts of a waiter.
+// pollEvery is the average wall-clock time between two attempts of a waiter.
 const pollEvery = time.Second
 
 // Take takes all keys of a request, or none. If another run holds a key, the

@@ -86,7 +86,7 @@ func (x *AppSum) Explain(out *record.AppVerdict) {
 }
 
 // windowOf returns t_s at the beginning of the growth on which a verdict is
-// based, computed from its rate.
+// based, computed from the rate of this growth.
 func (x *AppSum) windowOf(out *record.AppVerdict) float64 {
 	if out.Rate == nil || *out.Rate <= 0 || out.Growth <= 0 {
 		return x.First

@@ -16,8 +16,8 @@ const (
 	// belongs to the mark: the monitor waits 2 s for the collection
 	// (monitor.collectSettle), and the clock counts hundredths of a second.
 	settledAfter = 1500 * time.Millisecond
-	// sampleWithin is the maximum device time after a mark at which a sample
-	// still belongs to the mark. countsWithin is the same for the counts of a
+	// sampleWithin is the device time after a mark during which a sample still
+	// belongs to the mark. countsWithin is the same for the counts of a
 	// breakdown or of a reading of the limits. A dumpsys takes seconds, and the
 	// processes of an app are read one after the other.
 	sampleWithin = 10 * time.Second

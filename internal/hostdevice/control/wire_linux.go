@@ -123,9 +123,9 @@ func (s *Server) serve(conn *net.UnixConn) {
 		conn.Read(none[:])
 	}()
 	exit := s.handler(ctx, r)
-	// A handler may see that ctx is done before stop runs; in that case stop
-	// alone could not prevent the exit code of a command that has already
-	// exited from being sent.
+	// A handler may see that ctx is done before stop runs; in that case, stop
+	// alone would not keep the server from sending the exit code of a command
+	// that has already exited.
 	if ctx.Err() == nil && stop() {
 		conn.Write([]byte{byte(exit)})
 	}

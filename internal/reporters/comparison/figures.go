@@ -117,8 +117,8 @@ type figure struct{ base, head string }
 const noticeable = 1.25
 
 // figureOf returns head, and also base if both are displayed differently and
-// differ noticeably. If about is set, because the status of the row refers to
-// these values, any displayed difference is enough. If head is unknown, it
+// differ noticeably. about is set if the status of the row refers to these
+// values: any displayed difference is then enough. If head is unknown, it
 // returns an empty figure.
 func figureOf(s Sides, about bool, format func(float64) string) figure {
 	if s.Head == nil {
@@ -273,8 +273,8 @@ func (c *Comparison) unjudged() []*Row {
 	return out
 }
 
-// pending describes what cannot yet be judged about a leak that unjudged
-// returned.
+// pending describes what cannot be judged yet about one of the leaks returned
+// by unjudged.
 func (r *Row) pending(m markup) string {
 	scale, per, arrow := 1.0, perUnit(unitLoop), "→"
 	switch {
