@@ -175,7 +175,8 @@ func githubKey(g *GitHub) key {
 				document("Distinguishes the comments of several gates on one pull request.", "shop"),
 			value("when", &g.CommentWhen, commentWhenKind).
 				document("When a comment is created. changed means if a leak is new, grown, heavier, wider or moved; "+
-					"failed means if the gate fails. An existing comment is always updated, except with never.", "failed"),
+					"failed means if the gate fails. An existing comment is always updated, "+
+					"except with never.", "failed"),
 		}},
 		value("check", &g.Check, switchKind).document("Whether a check run with annotations is created.", "true"),
 		value("sarif", &g.SARIF, switchKind).document("Whether a SARIF file is written.", "true"),
