@@ -26,8 +26,8 @@ func (m *run) takeFinalSamples(ctx context.Context) {
 	sessions.Wait()
 }
 
-// sampleFinally samples the processes without a recent sample. It returns when
-// they are sampled or the time limit is reached.
+// sampleFinally samples the processes that have no recent sample. It returns
+// when they are sampled or the time limit is reached.
 func (s *session) sampleFinally(ctx context.Context) {
 	done := make(chan struct{})
 	// Do not use ask, which waits for the end of the run: the run waits for
@@ -41,8 +41,8 @@ func (s *session) sampleFinally(ctx context.Context) {
 	}
 }
 
-// sampleNow schedules a sample of each process without a recent one, and closes
-// done when they are taken.
+// sampleNow schedules a sample of each process that has no recent one, and
+// closes done when these samples have been taken.
 func (m *sampling) sampleNow(done chan<- struct{}) {
 	now := m.clock.now()
 	due := false

@@ -55,7 +55,8 @@ type sampledSubject struct {
 	// lastError is the latest error of each channel. It is used to record each
 	// error only once.
 	lastError [2]string
-	// settlesAt is when a forced collection has settled and a sample is due.
+	// settlesAt is the time at which a forced collection will have settled and
+	// a sample is due.
 	settlesAt time.Duration
 }
 

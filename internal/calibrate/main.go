@@ -34,7 +34,7 @@ type options struct {
 	// runs is the number of processes per row of alarms; detections is the
 	// number per row of leaks.
 	runs, detections int
-	// nights is the number of runs per row of the table of nights.
+	// nights is the number of runs for each row of the table "nights".
 	nights int
 	seed   uint64
 	// only selects rows, and tables selects tables; empty means all.
@@ -50,7 +50,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 2000, "simulated processes per row without a leak")
 	flags.IntVar(&o.detections, "detections", 300, "simulated processes per row with a leak")
-	flags.IntVar(&o.nights, "nights", 100, "simulated runs per row of the table of nights")
+	flags.IntVar(&o.nights, "nights", 100, "simulated runs for each row of the table \"nights\"")
 	flags.Uint64Var(&o.seed, "seed", 20261122, "first random seed; the constants were chosen with other seeds")
 	only := flags.String("only", "", "`regex` matching the names of the rows to measure")
 	tables := flags.String("tables", "", "`names` of the tables to measure, separated by commas: "+

@@ -31,8 +31,8 @@ func columns(r rune) int {
 	return 1
 }
 
-// Row returns the beginning of a Printable line that takes fewer columns than
-// the terminal has, so that it does not wrap.
+// Row truncates a Printable line to fewer columns than the terminal has, so
+// that the line does not wrap.
 func Row(line string, terminal int) string {
 	n := 0
 	for i, r := range line {

@@ -96,8 +96,8 @@ func installed(folder []byte) int {
 
 // star replaces numbers that differ in each mapping with an asterisk:
 // addresses, hashes, UUIDs, IDs. In the name of a file, a number usually
-// belongs to the name unless it is long; in the name of other memory, a number
-// that is a separate word, or at the end, is an ID.
+// belongs to the name unless it is long. In the name of other memory, a number
+// that is a separate word or comes last is an ID.
 func star(name *[]byte) (changed bool) {
 	b, at := *name, 0
 	least := 1

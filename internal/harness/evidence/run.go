@@ -212,8 +212,8 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	return out, nil
 }
 
-// together adds, for each app with a verdict on its sum, one entry for all
-// processes of the app.
+// together adds one entry for each app that has a verdict on the total memory
+// of its processes.
 func (r *runReader) together(o *gate.Observation, d *record.Device) {
 	for i := range r.run.Apps {
 		a := &r.run.Apps[i]
@@ -300,9 +300,10 @@ func trendOf(p *record.Process) *gate.TrendVerdict {
 }
 
 // dumpsOf selects the heap dumps of a process that are compared. These are the
-// dumps at marks of the life with the most dumps, or one dump of each life if
-// each has only one (for example, instrumented tests that each run in their own
-// process), or, if no dump was taken at a mark, the last dump of the run.
+// dumps at marks, from the life with the most dumps. If each life has only one
+// (for example, because each instrumented test runs in its own process), they
+// are the first dumps of all lives. If no dump was taken at a mark, it is the
+// last dump of the run.
 func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
 	var all [][]*record.Diagnosis // dumps of each life
 	latest := map[int]int{}       // index of the last life with this PID

@@ -82,8 +82,8 @@ func newPart(of *Ledger, header record.HeaderDevice) *Part {
 	}
 }
 
-// clockOf converts the seconds in a line to the device's clock. That clock
-// counts hundredths of a second (/proc/uptime), so rounding to whole
+// clockOf converts the seconds in a line to the device's clock. The device's
+// clock counts hundredths of a second (/proc/uptime), so rounding to whole
 // milliseconds restores exactly the value that was read.
 func clockOf(seconds float64) time.Duration {
 	return time.Duration(math.Round(seconds*1000)) * time.Millisecond
