@@ -69,8 +69,8 @@ const (
 
 // ClassChange compares the numbers of a class in both dumps. If the name of a
 // class changes with each build, such as that of a lambda, the entry stands for
-// all classes whose names differ only in the generated part, and has the stable
-// part of the name.
+// all classes whose names differ only in the generated part, and is named by
+// the stable part.
 type ClassChange struct {
 	Class          string `json:"class"`
 	Status         string `json:"status"`
@@ -312,8 +312,8 @@ type pair struct {
 	base, head []string
 }
 
-// pairs matches equal names first, then the rest by names without the parts
-// that change from build to build.
+// pairs first matches equal names. It then matches the remaining names,
+// ignoring the parts that change from build to build.
 func pairs(base, head []string) []pair {
 	var list []pair
 	there := map[string]bool{}

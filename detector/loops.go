@@ -168,8 +168,8 @@ func (l *loops) settled(m *robustMachine, s Sample) {
 	l.after.add((float64(s.Bytes)+m.driver.offset)/MB, slot)
 }
 
-// begin ends the open loop and opens the next. A loop within one slot cannot be
-// distinguished from its neighbors and continues.
+// begin ends the open loop and opens the next. A loop that lies within one slot
+// cannot be distinguished from its neighbors, so it is not ended.
 func (l *loops) begin(m *robustMachine, slot int) {
 	if !l.open {
 		l.from, l.began, l.open = slot, slot, true
@@ -217,9 +217,9 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops &&
 			m.covered(c.began, c.a.last) {
 			levels = c.a.blocks()
-			// The time does not include the levels that are skipped at the
-			// beginning and those that are pending at the end. Collections are
-			// points in time, so there is one interval fewer than collections.
+			// Levels that are skipped at the beginning, or still pending at the
+			// end, do not count toward the hours. Collections are points in
+			// time, so there is one interval fewer than collections.
 			per := (len(c.a.levels) + endBlocks - 1) / endBlocks
 			all := len(c.a.levels)*c.a.each + c.a.n
 			if c.name == "collections" {

@@ -139,9 +139,9 @@ func (m *robustMachine) look(t *track, s stage, others *track) lookResult {
 // dimensionMinutes is the shortest window for a dimension.
 const dimensionMinutes = 60
 
-// ending returns the stretch of the given number of slots that ends now, and
-// the number of blocks to divide it into. It uses slots if floors would be too
-// coarse and the ring is long enough, and floors otherwise.
+// ending returns the stretch that ends now and spans the given number of slots,
+// and the number of blocks into which to divide it. It uses slots if floors
+// would be too coarse and the ring is long enough, and floors otherwise.
 func (m *robustMachine) ending(slots, blocks int, floors bool) (stretch, int) {
 	bins := slots / m.axis.binSlots
 	if !floors && bins < blocks && slots <= ringSlots {
@@ -215,7 +215,7 @@ func (m *robustMachine) lookAt(t *track, s stage, others *track, w *lookWindow, 
 
 // pooled tests a short window again with the noise of the windows before it. If
 // the noise changes on a time scale as long as the window, the window itself
-// cannot show it.
+// cannot show the change.
 func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, crit float64, out *lookResult) bool {
 	if w.minutes > pooledMinutes || len(y) < w.blocks || m.axis.closed < (1+pooledWindows)*slots ||
 		(1+pooledWindows)*slots > ringSlots {
@@ -293,9 +293,9 @@ func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) 
 	return median(y[n-n/4:])-median(y[:n/4]) < growth/4
 }
 
-// shapeOf returns the reason why the levels of a window do not show a leak, or
-// fires if a line, or a line after a flat part, describes them better than
-// every shape that is not a leak.
+// shapeOf returns fires if a line, or a line after a flat part, describes the
+// levels of a window better than every shape that is not a leak. Otherwise it
+// returns the reason why the levels do not show a leak.
 func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	shapes := trend.FitShapes(y)
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))

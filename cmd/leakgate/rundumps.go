@@ -16,10 +16,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// runSides returns the path of the summary or heap dump of one process in each
-// of two run directories. In each run, it chooses the dump from the end of the
-// run if it exists, otherwise the last dump. The process need not be named if
-// exactly one process has dumps in both runs.
+// runSides returns the path of one process's summary or heap dump, for each of
+// two run directories. It prefers the dump taken at the end of the run, and
+// otherwise returns the last dump. The process need not be named if exactly one
+// process has dumps in both runs.
 func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
 	var of [2]map[string]string
 	for i, dir := range []string{base, head} {

@@ -59,10 +59,10 @@ func deviceTime(ctx context.Context, dev Device) string {
 	return stamp
 }
 
-// readMarks follows the log from the given time on, until the device
-// disconnects or ctx is done, and returns the time of the last mark, or the
-// given time if there was none. When reading resumes at that time, lines up to
-// then are skipped.
+// readMarks follows the log from the given time until the device disconnects or
+// ctx is done. It returns the time of the last mark, or the given time if there
+// was no mark. When reading resumes from the returned time, lines up to that
+// time are skipped.
 func (s *session) readMarks(ctx context.Context, from string, resumed bool) string {
 	last := from
 	out := &lineReader{out: &pacedWriter{w: io.Discard}, onLine: func(line string) {

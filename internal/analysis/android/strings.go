@@ -105,7 +105,7 @@ type stringsTopic struct {
 	// are not empty.
 	blank, worded     int64
 	repeated, wasting best[stringGroup]
-	// texts holds the numbers of the requests for the contents of groups.
+	// texts holds, for each group, the number of the request for its contents.
 	texts map[heap.Object]int
 }
 

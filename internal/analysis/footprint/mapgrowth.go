@@ -203,5 +203,5 @@ func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	return float64(sum) / float64(g.Grew), true
 }
 
-// fileOf returns the file in a name of the kind File.
+// fileOf returns the file that is part of a name of the kind File.
 func fileOf(name string) string { return strings.TrimSuffix(name, bss) }

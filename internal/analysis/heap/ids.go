@@ -44,9 +44,9 @@ type cell struct {
 const (
 	regionBits  = 16
 	regionCells = 1 << (regionBits - 6)
-	// sparse is the maximum number of bytes of cells per object. If the number
-	// of stretches does not exceed least, they are always accepted, because
-	// their cells take only 12 MB.
+	// sparse is the maximum size of the cells, in bytes per object. If the
+	// number of stretches does not exceed least, they are always accepted,
+	// because their cells take only 12 MB.
 	sparse = 12
 	least  = 1 << 10
 )
@@ -118,7 +118,7 @@ func newIDs[T addresses](a *arena, workers int, s spread, lists []T) (*ids, erro
 	return x, nil
 }
 
-// parallel runs do for each number from 0 to n-1, in several goroutines.
+// parallel calls do with each number from 0 to n-1, in several goroutines.
 func parallel(workers, n int, do func(i int)) {
 	if workers == 1 {
 		for i := range n {

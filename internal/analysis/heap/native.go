@@ -95,8 +95,8 @@ func (p *nativeParts) registry(id hprof.ID, size int64) {
 	p.registries[id] = size
 }
 
-// part records the native memory that an instance of one of the classes in
-// partFields describes.
+// part records the native memory that is described by an instance of a class in
+// partFields.
 func (w *linker) part(c *class, s *hprof.Scanner) {
 	read := func(i int) (v uint64) {
 		f := c.parts[i]

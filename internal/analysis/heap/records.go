@@ -90,9 +90,9 @@ func (g *Graph) chunks() (list [][]hprof.Segment) {
 	return list
 }
 
-// scan reads some chunks on all cores, and calls a visit function, one per
-// goroutine, with each record except roots and heap names. Damage ends a chunk;
-// it was reported, or skipped, when the graph was loaded.
+// scan reads the given chunks on all cores. Each goroutine has its own visit
+// function, which is called with each record except roots and heap names.
+// Damage ends a chunk; it was reported, or skipped, when the graph was loaded.
 func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents bool,
 	newVisit func() func(*hprof.Scanner) error) error {
 	l := &loader{Graph: g, file: g.file, options: Options{Workers: g.workers}, chunks: chunks}

@@ -140,8 +140,8 @@ func noAnswer(err error) error {
 	return errors.New("returned a truncated answer")
 }
 
-// wants returns nil if `id` printed this uid, and otherwise an error with what
-// it printed.
+// wants returns nil if `id` printed this uid, and otherwise an error that says
+// what was printed instead.
 func wants(text []byte, uid int) error {
 	switch got := dumpsys.ParseUID(string(text)); {
 	case got == uid:

@@ -40,7 +40,7 @@ func (a Answer) String() string {
 }
 
 const (
-	maxText = 4 << 20 // bytes of one command's output; meminfo of one process has 5 kB
+	maxText = 4 << 20 // bytes of one command's output; meminfo of one process takes 5 kB
 	maxName = 256     // maximum length in bytes of a process name, a row name or an object name
 )
 

@@ -147,7 +147,7 @@ func (r *reading) lenient() *walker {
 	return w
 }
 
-// walk reads the file with the given layers over it.
+// walk reads the file with the given layers applied on top.
 func (r *reading) walk(w *walker, layers []*layer) *Config {
 	c := defaults()
 	w.filled = r.filled

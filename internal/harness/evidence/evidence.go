@@ -94,8 +94,8 @@ func boundClasses(p *gate.Place) {
 	}
 }
 
-// name adds to each place of a process the reference that holds it, taken from
-// its trace.
+// name records, for each place of a process, the reference in its trace that
+// holds the objects.
 func (e *Evidence) name(device string, o *gate.Observed) {
 	for i := range o.Places {
 		p := &o.Places[i]

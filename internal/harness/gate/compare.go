@@ -460,10 +460,10 @@ func noneOf(n int) string {
 	return fmt.Sprintf("none of %d base runs", n)
 }
 
-// widened returns the names of the classes whose objects accumulate and that
-// are not at this place in any base run. If a base run has loaded one of them,
-// only that name is returned. It returns false if these classes may be classes
-// of the base under new names.
+// widened returns the names of the classes whose objects accumulate at this
+// place, but are not at this place in any base run. If a base run has loaded
+// one of them, only that name is returned. It returns false if these classes
+// may be classes of the base under new names.
 func (c *contrast) widened() (string, bool) {
 	var added []string
 	for _, class := range slices.Sorted(maps.Keys(c.head.Classes)) {

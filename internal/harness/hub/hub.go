@@ -234,9 +234,9 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	return Opened{h.numbers, h.plan.config.Strict}, nil
 }
 
-// deviceOf returns the device of a spec. If the turn of the spec began before
-// the run started, this is the only device of the run, or "" if there are
-// several.
+// deviceOf returns the device of a spec. If the spec took its turn before the
+// run had devices, deviceOf returns the only device of the run, or "" if there
+// are several.
 func (h *Hub) deviceOf(device string) string {
 	if device != "" {
 		return device
@@ -344,7 +344,7 @@ func (h *Hub) Discover(ctx context.Context) error {
 type ProcessRequest struct{ Device, Process, Recipe string }
 
 // Snapshot counts the resources that a process uses now, Settle waits until the
-// process has released its work in progress, and Dump analyzes its heap. These
+// process has finished its work in progress, and Dump analyzes its heap. These
 // methods start the run if necessary, and scan for a process that has just
 // started.
 func (h *Hub) Snapshot(ctx context.Context, r ProcessRequest) (monitor.ProcessSnapshot, error) {
