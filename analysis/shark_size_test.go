@@ -33,7 +33,7 @@ import (
 //     path to an object is found late, the objects below that object remain
 //     attributed to the dominator that was found first (approximation).
 //
-// Apart from these causes, the sizes are equal.
+// Except for these differences, the sizes are equal.
 func TestSharkSizes(t *testing.T) {
 	sum := &sizeSums{}
 	for _, c := range askShark(t).cases {

@@ -22,7 +22,7 @@ type Pulse struct {
 }
 
 // ReadPulse reads the pulse of a device in one round trip, which is so short
-// that even a very busy phone responds. The deadline is in real time.
+// that even a very busy phone responds. The deadline is in wall-clock time.
 func ReadPulse(ctx context.Context, dev Device, deadline time.Duration) (Pulse, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, deadline,

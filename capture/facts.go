@@ -58,7 +58,7 @@ var ErrTimeScale = errors.New("time scale refused")
 // scale.
 const scaleProperty = "leakgate.time_scale"
 
-// factsTimeout is the maximum real time for reading the facts.
+// factsTimeout is the maximum wall-clock time for reading the facts.
 const factsTimeout = 20 * time.Second
 
 // ReadFacts reads the facts of a device in one round trip. If the error is

@@ -53,10 +53,10 @@ func (r *relapse) near(mb float64) bool {
 	return r.deaths >= leastMemoryDeaths && height >= leastGrowth && mb >= r.begins+relapseHeight*height
 }
 
-// relapsed raises the alarm for a process that repeatedly died from lack of
-// memory and is close to the next such death. Such a process may die each time
-// before its first look. The alarm is raised once per life, and not during the
-// cooldown after a diagnosis.
+// relapsed raises the alarm for a process that repeatedly ran out of memory and
+// is about to do so again. Such a process may die each time before its first
+// look. The alarm is raised once per life, and not during the cooldown after a
+// diagnosis.
 func (m *robustMachine) relapsed() []Transition {
 	l := &m.lives
 	if l.causes[OutOfMemory]+l.causes[LowMemory] < leastMemoryDeaths || m.state == Leaking || m.inCooldown() {

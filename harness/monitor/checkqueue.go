@@ -121,7 +121,7 @@ func (q *checkQueue) recordFailure(err error) {
 	}
 }
 
-// suspendTime is the real time between the request for a dump and the
+// suspendTime is the wall-clock time between the request for a dump and the
 // suspension of the process (art/runtime/hprof/hprof.cc, DumpHeap:
 // ScopedSuspendAll).
 const suspendTime = 300 * time.Millisecond

@@ -27,8 +27,8 @@ type Check struct {
 	Text      string           `json:"text"`
 	Processes []CheckedProcess `json:"processes"`
 	// Readings is the number of times that the device was read. Duration is the
-	// real time, in seconds, that these readings took, including all heap dumps
-	// and their analyses.
+	// wall-clock time, in seconds, that these readings took, including all heap
+	// dumps and their analyses.
 	Readings int     `json:"readings"`
 	Duration float64 `json:"duration_s"`
 }

@@ -350,7 +350,7 @@ const (
 // output is the artifact. {pid}, {process}, {package} and {user} are replaced
 // by quoted values; {{ is a brace. The name consists of lower-case letters,
 // digits, dashes and underscores, and must differ from the names of the
-// built-in steps. The limit is in real time.
+// built-in steps. The limit is in wall-clock time.
 func CustomStep(name, command string, limit time.Duration) (Step, error) {
 	if name == "" || len(name) > maxStepName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
 		return Step{}, fmt.Errorf("invalid step name %q: "+

@@ -37,7 +37,8 @@ var ErrDevice = errors.New("device does not respond")
 // errTooLong is the error for an output of more than MaxOutput bytes.
 var errTooLong = fmt.Errorf("more than %s of output", text.Size(MaxOutput))
 
-// Ask runs one command and returns its output. The deadline is in real time.
+// Ask runs one command and returns its output. The deadline is in wall-clock
+// time.
 func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string) (Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()

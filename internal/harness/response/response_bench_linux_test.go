@@ -25,13 +25,13 @@ var bars = []struct {
 	{"unknown", "java", 100},
 }
 
-// warming is the real time for which the processes leak before they are
+// warming is the wall-clock time for which the processes leak before they are
 // examined: at 72,000 MB/h the leak is then 100 MB.
 const warming = 5 * time.Second
 
 // BenchmarkResponse measures the time from an order until all artifacts are on
-// the host, and the time of the analysis. It compares both times with those in
-// the article. It uses real Java processes behind the real adb server.
+// the host, and how long the analysis takes. It compares both times with those
+// in the article. It uses real Java processes behind the real adb server.
 func BenchmarkResponse(b *testing.B) {
 	hostdevicetest.RequireJava(b)
 	r := hostdevicetest.Start(b, hostdevice.Options{})

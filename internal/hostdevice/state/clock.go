@@ -32,7 +32,7 @@ func (c Clock) At(host time.Duration) time.Duration {
 	return c.Base + time.Duration(float64(host-c.Base)*c.Scale)
 }
 
-// Real converts a span of device time to real time.
+// Real converts a span of device time to wall-clock time.
 func (c Clock) Real(device time.Duration) time.Duration {
 	return time.Duration(float64(device) / c.Scale)
 }
