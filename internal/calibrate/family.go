@@ -21,8 +21,8 @@ func family(o options) table {
 	t := table{
 		about: fmt.Sprintf("The given number of processes are watched and judged together for 8 h, each drawn from "+
 			"the rows of the first table except the random walks. Each row simulates %d members of such groups. If p "+
-			"is the share of the members with end verdict `leak`, a run of n processes raises an alarm with probability "+
-			"1 - (1 - p)^n. *at most* is the same for the upper 95 %% bound of p.", pool),
+			"is the share of the members with end verdict `leak`, a run of n processes raises an alarm with "+
+			"probability 1 - (1 - p)^n. *at most* is the same for the upper 95 %% bound of p.", pool),
 		head: []string{"processes", "simulated", "alarms", "runs with an alarm, %", "at most, %"},
 	}
 	mix := slices.DeleteFunc(scenario.Null(whole), func(s scenario.Scenario) bool { return s.Walk > 0 })
