@@ -27,8 +27,8 @@ const (
 	// serveSpeed is the default speed, at which two hours of phone time take
 	// two minutes.
 	serveSpeed = 60
-	// maxServeSpeed leaves 75 ms of real time for each sample, because a sample
-	// is taken every 30 s of phone time.
+	// maxServeSpeed leaves 75 ms of wall-clock time for each sample, because a
+	// sample is taken every 30 s of phone time.
 	maxServeSpeed = 400
 	serveHost     = "127.0.0.1"
 )
