@@ -17,10 +17,10 @@ import (
 
 // Lookup returns details of single objects of a dump: the objects with the
 // given IDs or, if a class is named, the instances of exactly this class whose
-// fields pass all comparisons in where, such as "state=CLOSED". If there are
-// more than Options.Top such instances, it returns those that retain the most
-// bytes. IDs that are not in the dump are named in the warnings; the error for
-// a missing class or field is an *AbsentError.
+// fields satisfy all the comparisons, such as "state=CLOSED". If there are more
+// than Options.Top such instances, it returns those that retain the most bytes.
+// IDs that are not in the dump are named in the warnings; the error for a
+// missing class or field is an *AbsentError.
 func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, class string, where []string,
 	o Options) (*Objects, error) {
 	var comparisons []query.Comparison

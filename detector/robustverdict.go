@@ -96,8 +96,8 @@ func (m *robustMachine) critical(df float64) float64 {
 	return trend.StudentQuantile(1-endP/m.families(), df)
 }
 
-// familiesOf returns families multiplied by the number of series that are
-// judged in addition to the total.
+// familiesOf returns the result of families, multiplied by the number of series
+// that are judged in addition to the total.
 func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
 
 // judge returns the end verdict on the current stretch.
@@ -278,8 +278,8 @@ func (m *robustMachine) fellLately(j *judgement) bool {
 // interval of the rate is above 0.
 func (f *finding) grows() bool { return f.low > 0 && f.growth >= leastGrowth }
 
-// settled reports whether levels that grew have been flat for a long time at
-// their end, and records for how long.
+// settled reports whether levels that grew were then flat for a long time until
+// the end, and records for how long.
 func (j *judgement) settled() bool {
 	lumps := j.ratchet >= undecidedRises || j.ratchet >= 2 && j.higher >= undecidedSteps
 	if !j.rises && j.jump == nil && !j.grows() || lumps {

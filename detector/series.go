@@ -90,8 +90,8 @@ func valueOf(a Amount) float64 {
 }
 
 // split divides TOTAL into graphics memory and the rest. Graphics memory is the
-// sum of the rows for it, or the App Summary's Graphics if no such row was ever
-// seen. One series never mixes these two sources.
+// sum of the graphics rows, or the App Summary's Graphics if no such row was
+// ever seen. One series never mixes these two sources.
 func (s *series) split(b Breakdown) (graphics, rest float64) {
 	if !b.Dim[Total].Known {
 		return math.NaN(), math.NaN()

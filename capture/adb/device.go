@@ -63,7 +63,7 @@ func (d *Device) call(ctx context.Context, request string) (*conn, error) {
 	return k, err
 }
 
-// bound records that from now on responses come from the device, not from the
+// bound records that further responses will come from the device, not from the
 // server.
 func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.AnswerTimeout }
 

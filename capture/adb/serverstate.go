@@ -60,8 +60,8 @@ type presence struct {
 	// seen reports whether a server has been found since the last start or, if
 	// none was started, at any time.
 	seen bool
-	// gone and refused are the times of the first and the latest dial in a row
-	// of dials that found no server.
+	// gone is the time of the first of several consecutive dials that found no
+	// server; refused is the time of the latest one.
 	gone, refused time.Time
 	// started is when the latest start ended, or when it began if it is still
 	// in progress; failed is the error of that start.

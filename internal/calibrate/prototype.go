@@ -89,8 +89,8 @@ var undecidable = map[string]float64{
 }
 
 // doubtful is the percentage of 8-hour runs that may be inconclusive, for rows
-// where it is more than doubtBar. Memory that grew in the last three hours, or
-// in several steps, and was not released has not settled.
+// where it is more than doubtBar. Memory has not settled if it grew in the last
+// three hours, or in several steps, and was not released.
 var doubtful = map[string]float64{
 	"random walk 10": 10, "random walk 20": 15, "random walk 40": 20,
 	"warm-up 150 tau 120": 35, "warm-up 200 tau 10, AR 0.9 s20": 10, "realistic 2": 25,

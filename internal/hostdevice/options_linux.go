@@ -66,8 +66,8 @@ const (
 	phoneAppUID   = 10123
 )
 
-// maxScale is the maximum time scale, because readers of the property do not
-// accept a larger value.
+// maxScale is the maximum time scale: readers of the property do not accept a
+// larger value.
 const maxScale = 10000
 
 var (

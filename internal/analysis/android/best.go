@@ -8,8 +8,8 @@ type best[T any] struct {
 	limit int
 	order func(a, b T) int
 	list  []T
-	// full reports whether the list has been truncated at least once; values
-	// that come after list[limit-1] in the order are then not added.
+	// full reports whether the list has been truncated at least once; from then
+	// on, values that sort after list[limit-1] are not added.
 	full bool
 }
 

@@ -27,8 +27,8 @@ type weigh struct {
 	owners []uint32
 }
 
-// above is an object on the path, with the height of the stack at which its
-// subtree is complete.
+// above is an entry of the path: the node of an object, and the height of the
+// stack at which the object's subtree is complete.
 type above struct {
 	node   uint32
 	height int

@@ -18,9 +18,9 @@ type Share struct {
 const mostShares = 64
 
 // Shares returns what each of several sets shares with other sets: the objects
-// that become unreachable when all sets are removed, but not when any single
-// one is. It returns nil if there are fewer than 2 or more than 64 sets, or if
-// the search would take too long. It needs Options.Inbound.
+// that become unreachable when all sets are removed, but stay reachable when
+// only one of them is. It returns nil if there are fewer than 2 or more than 64
+// sets, or if the search would take too long. It needs Options.Inbound.
 func (g *Graph) Shares(ctx context.Context, sets [][]Object, p *VisitBudget) ([]Share, error) {
 	if len(sets) < 2 || len(sets) > mostShares {
 		return nil, nil

@@ -29,14 +29,13 @@ type SharedAccumulation struct {
 // sampled is the maximum length of SharedAccumulation.Sample.
 const sampled = 32
 
-// SharedAccumulations finds the classes of which at least Fewest objects
-// together retain at least Least bytes, while no single object retains more
-// than half of the total. The immediate dominator of these objects must be a
-// class or must also dominate classes, unless nothing but the set of all GC
-// roots dominates the objects. GC roots and classes are not counted. The
-// accumulation with the largest retained size comes first.
-// FillSharedAccumulations fills in the contents of the objects. The error is
-// ctx's.
+// SharedAccumulations finds classes with at least Fewest objects that together
+// retain at least Least bytes, provided that no single object retains more than
+// half of the total. The immediate dominator of these objects must be a class
+// or must also dominate classes, unless nothing but the set of all GC roots
+// dominates the objects. GC roots and classes are not counted. The accumulation
+// with the largest retained size comes first. FillSharedAccumulations fills in
+// the contents of the objects. The error is ctx's.
 func (g *Graph) SharedAccumulations(ctx context.Context, o AccumulationOptions) ([]SharedAccumulation, error) {
 	a := newAccumulator(g, o)
 	var candidates []SharedAccumulation

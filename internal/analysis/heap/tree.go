@@ -13,8 +13,8 @@ type tree struct {
 	objects []uint32
 	// parents holds the immediate dominators.
 	parents []uint32
-	// ends holds, for each vertex, the vertex after the last one that it
-	// dominates.
+	// ends holds the end of each vertex's subtree: the vertex after the last
+	// one that it dominates.
 	ends []uint32
 	// retained holds the retained size of each vertex, in one array per heap.
 	retained [][]int64

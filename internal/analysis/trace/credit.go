@@ -100,9 +100,9 @@ func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 	}
 }
 
-// mayHold reports whether an object may be a target or reachable only through
-// targets. It returns false for objects that the search reached by another
-// path, and for objects that the search does not cover.
+// mayHold reports whether an object may be a target, or may be reachable only
+// through targets. It returns false for objects that the search reached by
+// another path, and for objects that the search does not cover.
 func (s *Search) mayHold(o heap.Object) bool {
 	n, ok := s.reader.outbound.Number(o)
 	return ok && (s.parents[n] == 0 || s.target.has(o))

@@ -37,8 +37,8 @@ var ownSteps = []string{
 // placeholders lists the words that are allowed in braces in a command.
 var placeholders = []string{"pid", "process", "package", "user"}
 
-// stepLineText matches commands in which each opening brace is doubled or
-// starts a placeholder, and which are not blank.
+// stepLineText matches non-blank commands in which each opening brace is
+// doubled or starts a placeholder.
 const (
 	stepNameText = `^[a-z0-9_-]{1,40}$`
 	bracesText   = `\{(\{|(pid|process|package|user)\})`

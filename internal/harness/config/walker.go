@@ -180,8 +180,8 @@ func (w *walker) accept(at place, names []string) {
 	w.origins[at.path] = o
 }
 
-// shape rejects what is not allowed in any part of a file, even in parts
-// outside the schema. It does not follow aliases, so it visits every node once.
+// shape rejects what no part of a file may contain, not even a part outside the
+// schema. It does not follow aliases, so it visits every node once.
 func (w *walker) shape(n *yaml.Node) { w.shapeAt(n, 1) }
 
 func (w *walker) shapeAt(n *yaml.Node, depth int) {

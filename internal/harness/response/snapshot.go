@@ -116,7 +116,7 @@ const maxArtifact = 32 << 20
 type reader func(c *Case, m *MemorySnapshot, text []byte) ([]string, error)
 
 // readers holds the readers by file name. A fallback method whose output has a
-// different format has a different file name.
+// different format uses a different file name.
 var readers = map[string]reader{
 	"smaps.txt":          readSmaps,
 	"showmap.txt":        readShowmap,
