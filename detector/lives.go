@@ -439,7 +439,7 @@ func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
 
 // killsCount reports whether low-memory kills are evidence. If the device runs
 // low on memory, the system kills any process, so the lives must also have
-// grown in a way that is not a warm-up.
+// grown in a way that a warm-up does not explain.
 func (p *pool) killsCount() bool { return p.grows && p.pace >= lifePace }
 
 // atOneLevel reports whether the lives end at about the same level but at

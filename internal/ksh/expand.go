@@ -39,8 +39,8 @@ func (s *shell) expand(f func(e *expansion, cfg *expand.Config) error) (err erro
 	return cmp.Or(e.err, err)
 }
 
-// spend uses n bytes of the limit; it returns false if the limit is exceeded,
-// after an earlier error, or if the context is done.
+// spend counts n bytes against the limit; it returns false if the limit is
+// exceeded, the context is done, or an error occurred before.
 func (e *expansion) spend(n int) bool {
 	e.left -= n
 	if e.err == nil && e.left < 0 {

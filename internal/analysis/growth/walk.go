@@ -245,10 +245,10 @@ func (w *walk) visit(e trace.Edge) {
 }
 
 // pair records that objects of the current node reference objects of another
-// node, if both nodes have the same class and are reached by fields of the same
-// holder, such as a list that is held at both ends. It is random from which end
-// an object of the list is reached, so neither node reliably grows by the
-// number of added objects.
+// node. It does so only if both nodes have the same class and are reached by
+// fields of the same holder, such as a list that is held at both ends. It is
+// random from which end an object of the list is reached, so neither node
+// reliably grows by the number of added objects.
 func (w *walk) pair(n uint32) {
 	a, b := min(n, w.now), max(n, w.now)
 	if a == b || w.parents[a] != w.parents[b] || w.inner[a] != w.inner[b] || !w.isField(a) || !w.isField(b) {
@@ -268,8 +268,8 @@ func (w *walk) isField(n uint32) bool {
 	return kind == KindInstance || kind == KindStatic
 }
 
-// join merges the nodes of each pair, and the nodes below them to which the
-// same references lead.
+// join merges the nodes of each pair, and those nodes below them that are
+// reached by the same references.
 func (w *walk) join() {
 	if len(w.twins) == 0 {
 		return
@@ -400,8 +400,8 @@ func (w *walk) node(k nodeKey) uint32 {
 // position in the dump.
 type known struct {
 	// fields is indexed by the class of the object and the position of the
-	// field, items and locals by the class alone, statics by the class object
-	// and the position.
+	// field; items and locals are indexed by the class alone; statics is
+	// indexed by the class object and the position.
 	fields        [][]uint32
 	items, locals []uint32
 	statics       map[heap.Object][]uint32

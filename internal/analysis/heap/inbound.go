@@ -10,9 +10,8 @@ import (
 // number: the reference by which the search found the vertex, and the sources
 // of all other references to it.
 type inbound struct {
-	// parents holds the parent of each vertex whose parent is not the preceding
-	// number. Most vertices have the preceding number as their parent and are
-	// omitted.
+	// parents holds the parent of each vertex, except where it is the preceding
+	// vertex, as for most vertices.
 	parents scattered
 	// starts holds, for each vertex that has sources, the position at which its
 	// sources begin.
@@ -117,8 +116,8 @@ type Set struct {
 	bits  bitset
 }
 
-// NewSet returns an empty set. The set uses one bit per object of the dump
-// until it is closed.
+// NewSet returns an empty set. Until the set is closed, it uses one bit per
+// object of the dump.
 func (g *Graph) NewSet() (*Set, error) {
 	bits, err := newBitset(&g.arena, g.Objects)
 	return &Set{g, bits}, err
@@ -242,8 +241,8 @@ func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
 			return true
 		}
 		if g.slots.at(o) != classSlot {
-			// An object that has a field for its own class is treated like an
-			// object without such a field.
+			// A field that references the object's own class is not
+			// distinguished from the class record.
 			return g.registry.list[g.slots.at(o)].link != x
 		}
 		return g.hasStatic(Object(o), Object(x))

@@ -84,7 +84,7 @@ func addToDominators(sizes []int64, parents []uint32) {
 	}
 }
 
-// sumObjects sets the own bytes of each vertex, including those of the leaves
+// sumObjects computes each vertex's own bytes, including those of the leaves
 // that only this vertex references.
 func (l *loader) sumObjects() {
 	t := &l.tree
@@ -112,8 +112,8 @@ func (l *loader) sumObjects() {
 	}
 }
 
-// countClasses counts the objects of each class, and adds the retained size of
-// leaves without a vertex, which is their own size.
+// countClasses counts the objects of each class, and adds the retained sizes of
+// leaves without a vertex, which equal their own sizes.
 func (l *loader) countClasses() {
 	l.nameRows()
 	list := l.registry.list

@@ -71,8 +71,8 @@ func (r *reading) set(to *string, value []byte) {
 }
 
 // information reads a comment in braces, which belongs to the line above it. A
-// kind of comment that was introduced later than the version that the mapping
-// declares is ignored like an ordinary comment (doc/retrace.md).
+// kind of comment introduced after the version that the mapping declares is
+// ignored, like an ordinary comment (doc/retrace.md).
 func (r *reading) information(text []byte) {
 	var i info
 	if !i.parse(text) {

@@ -96,7 +96,7 @@ func wholeSmaps(text []byte) error {
 	case m.Truncated:
 		return errors.New("smaps is truncated")
 	case !m.Pss.Known || !m.Mappings.Known:
-		return errors.New("smaps does not contain the Pss of all mappings")
+		return errors.New("smaps lacks the Pss of some mappings")
 	}
 	return nil
 }
