@@ -71,7 +71,7 @@ var keptForms = []response.Keep{response.Stripped, response.Raw, response.Nothin
 var keptLogs = []response.Logcat{response.LogcatApp, response.LogcatAll, response.LogcatNone}
 
 // logcatUsage is the help text of --logcat.
-const logcatUsage = "lines of the device log to keep; all includes those of other apps"
+const logcatUsage = `lines of the device log to keep; "all" includes those of other apps`
 
 type diagnoseFlags struct {
 	runFlags

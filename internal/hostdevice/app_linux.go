@@ -169,11 +169,11 @@ func (a *app) install() (paths []string, err error) {
 	return paths, nil
 }
 
-// flags returns the flags of the Java virtual machine. They keep all memory
-// constant except for the leak: no compiler that gradually compiles the code; a
-// small, fixed-size young generation that is soon entirely touched; an old
-// generation that is reserved at the start, touched as it fills, and fully
-// compacted; and no memory pools that grow with the number of threads.
+// flags returns the flags of the Java virtual machine. With these flags, all
+// memory except for the leak stays constant. The code is not gradually
+// compiled. The young generation is small, has a fixed size and is soon
+// entirely touched. The old generation is reserved at the start, touched as it
+// fills, and fully compacted. No memory pools grow with the number of threads.
 func (a *app) flags(mode string) []string {
 	heap := strconv.Itoa(a.device.options.HeapMB)
 	return []string{

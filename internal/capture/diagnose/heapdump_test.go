@@ -32,7 +32,7 @@ type dumpCase struct {
 	begin     func(t *testing.T, d *localPhone, facts *capture.Facts, r *Request)
 	ending    Ending
 	words     string
-	// within is the maximum real time that the case may take.
+	// within is the maximum wall-clock time that the case may take.
 	within time.Duration
 }
 

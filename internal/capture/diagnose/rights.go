@@ -22,8 +22,8 @@ type rights struct {
 	rootErr, appErr error
 }
 
-// newRights starts with what is known: the shell's own user, and how the fast
-// channel reads the process.
+// newRights returns what is known before any user is tried: the shell's own
+// user, and how the fast channel reads the process.
 func newRights(facts capture.Facts, r Request) rights {
 	unasked := errors.New("not tried yet")
 	out := rights{rootErr: unasked, appErr: unasked}

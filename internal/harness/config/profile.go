@@ -236,9 +236,9 @@ func (f *findings) add(w *walker, with string) {
 	f.unnoted = max(f.unnoted, w.unnoted)
 }
 
-// note records a problem. If the problem is already known, it only adds the
-// profile that also causes it; layers over the selected configuration are not
-// added.
+// note records a problem. If the problem is already known, note only adds the
+// profile that also causes the problem; layers over the selected configuration
+// are not added.
 func (f *findings) note(p noted, with string, ofProfile bool) {
 	// An alias may lead to the same value on several paths, so the path is not
 	// part of the key.
