@@ -106,8 +106,8 @@ func (f *finding) searchKnown(ctx context.Context, targets, places []heap.Object
 	return left, err
 }
 
-// shark returns the search for the paths from which the fingerprints are
-// computed; nil if there are no targets.
+// shark returns the search whose paths determine the fingerprints; nil if there
+// are no targets.
 func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Search, error) {
 	if len(targets) == 0 {
 		return nil, nil
@@ -178,7 +178,7 @@ func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.
 }
 
 // add adds the leaks that a search found, and returns the targets that it did
-// not reach. holder returns what holds a leak to which Shark has no path.
+// not reach. holder returns what holds a leak if Shark has no path to it.
 func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Fingerprints,
 	holder func(*trace.Trace) string) ([]heap.Object, error) {
 	if len(s.Targets()) == 0 {
@@ -334,7 +334,7 @@ func (t *tracing) allRules(m *android.Metadata) trace.Rules {
 	return rules
 }
 
-// heldOnlyBy describes what holds a leak to which Shark has no path, given the
+// heldOnlyBy describes what holds a leak if Shark has no path to it, given the
 // trace of the leak.
 func (f *finding) heldOnlyBy(x *trace.Trace) string {
 	for i := range x.Elements {

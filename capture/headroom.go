@@ -241,10 +241,11 @@ const headroomPattern = `^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^(Threads|VmSize):|^
 const limiterPattern = `|^(RssAnon|VmSwap):|^-?[0-9]+$`
 
 // command returns the command line of one reading. One grep reads the files of
-// all processes. Open files are counted by a shell glob, which starts no
-// process and runs under the uid that the process's Level uses. Since Linux
-// 6.2, any user can read the number of open files with stat (fs/proc/fd.c,
-// proc_fd_getattr); devices before Android 6 do not have the stat command.
+// all processes. Open files are counted by a shell glob, which does not start a
+// process and runs under the uid used by the Level of the watched process.
+// Since Linux 6.2, any user can read the number of open files with stat
+// (fs/proc/fd.c, proc_fd_getattr); devices before Android 6 do not have the
+// stat command.
 func (h *Headrooms) command(targets []Target) []shell.Part {
 	var files, sizes strings.Builder
 	var order []shell.Prefix
@@ -554,9 +555,9 @@ func readBounds(parts map[string][]byte) bounds {
 	return b
 }
 
-// foreground is the factor by which ART lets the heap of a foreground process
-// grow more than that of a background process: 3 with concurrent copying, 2
-// before Android 8 (art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
+// foreground is how many times more ART lets the heap of a foreground process
+// grow than that of a background process: 3 with concurrent copying, 2 before
+// Android 8 (art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
 const foreground = 3
 
 // garbage returns the maximum number of bytes that may be allocated until the

@@ -52,8 +52,8 @@ const (
 	Anonymous
 )
 
-// lives keeps the data of the lives of a process, so that lives that are too
-// short to be judged alone are judged together.
+// lives keeps the data of a process's lives, so that lives too short to be
+// judged alone can be judged together.
 type lives struct {
 	list []pastLife
 	// count is the number of lives that ended; levels is the number of levels

@@ -21,9 +21,9 @@ const (
 	// probesPerRequest bounds the number of processes that one request probes,
 	// so that the first results arrive early.
 	probesPerRequest = 50
-	// childAfter is the device time after which a child process that still has
-	// its parent's name is expected to keep it. A heap dump by Perfetto forks
-	// the process for a minute.
+	// childAfter is how long, in device time, a child process may have its
+	// parent's name before it is expected to keep that name. A heap dump by
+	// Perfetto forks the process for a minute.
 	childAfter = 5 * time.Minute
 	// unlistedAfter is the device time after which a failing process list
 	// counts as an error: a phone that is out of memory sometimes fails a scan.
@@ -383,7 +383,7 @@ func (d *discovery) answerWaiters(err error) {
 	}
 }
 
-// rejectWaiters notifies the callers that wait for a scan of a device that does
+// rejectWaiters notifies the callers that wait for a scan if the device does
 // not respond.
 func (d *discovery) rejectWaiters() {
 	for _, l := range d.waiters {

@@ -319,9 +319,9 @@ func (c *testChecks) collect(t *checkedTest, ended time.Time) {
 
 const raiseDelay = ": increase it (" + delayArgument + ")"
 
-// before returns the object counts of a process before a test, which were taken
-// in the delay before that test. If a process started during the test run, it
-// had no screen at first.
+// before returns the object counts of a process before a test, taken during the
+// preceding delay. If a process started during the test run, it had no screen
+// at first.
 func (c *testChecks) before(of life) map[string]int64 {
 	if counts := c.delayCounts[of]; counts != nil {
 		return counts

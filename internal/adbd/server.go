@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// statePoll is the interval at which the state of a phone without
-	// notifications is polled while a client waits for it.
+	// statePoll is the interval at which a phone that sends no notifications is
+	// polled while a client waits for its state.
 	statePoll = 250 * time.Millisecond
 	// linger is how long a finished service waits for its client to close the
 	// connection. If the server closed it first, an exit status that the client

@@ -244,8 +244,8 @@ func DumpEnds(bytes int64, took time.Duration, objects int64) string {
 	return text
 }
 
-// DumpFails returns the line, of priority E, that the runtime logs for a dump
-// that it could not write.
+// DumpFails returns the line that the runtime logs, with priority E, if it
+// could not write a dump.
 func DumpFails(file, reason string) string {
 	return fmt.Sprintf("Couldn't dump heap; writing \"%s\" failed: %s", file, reason)
 }

@@ -65,7 +65,7 @@ var HostileNames = []string{
 }
 
 // Trap is a real shell with a run-as that records its arguments, and a canary
-// file that exists after a hostile name was run as a command.
+// file that is created if a hostile name is run as a command.
 type Trap struct {
 	*Device
 	canary, log string

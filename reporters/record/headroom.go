@@ -1,8 +1,8 @@
 package record
 
-// Headroom describes how close a process was to the limits at which it is
-// killed, at the time of a reading. Unknown values are null, and Reasons
-// explain why.
+// Headroom describes how close a process was, at the time of a reading, to the
+// limits at which it is killed. Unknown values are null, and Reasons explain
+// why.
 type Headroom struct {
 	Files     *int64 `json:"files"`
 	FileLimit *int64 `json:"file_limit"`

@@ -59,9 +59,9 @@ func printableThread(comm string) string {
 	return text.Printable(comm[:min(len(comm), maxThreadName)])
 }
 
-// ofBinder returns the position of the number in the name of a thread of a
-// binder pool, or 0 for other threads. No other number in the name of a thread
-// is hexadecimal (frameworks/native libs/binder/ProcessState.cpp,
+// ofBinder returns the position of the number in a thread's name if the thread
+// belongs to a binder pool, and 0 otherwise. No other number in the name of a
+// thread is hexadecimal (frameworks/native libs/binder/ProcessState.cpp,
 // makeBinderThreadName: "%s:%d_%X").
 func ofBinder(text string) int {
 	pool, rest, _ := strings.Cut(text, ":")

@@ -76,8 +76,8 @@ func (b *inbound) keep(a *arena, o *order) (err error) {
 	return err
 }
 
-// parent returns the number of the object from which the search found the
-// object with the given number; 0 means that a GC root holds it.
+// Given an object's number, parent returns the number of the object from which
+// the search found it; 0 means that a GC root holds it.
 func (b *inbound) parent(d uint32) uint32 {
 	if !b.parents.bits.has(d) {
 		return d - 1
@@ -137,8 +137,8 @@ func (s *Set) Len() int64 { return s.bits.count() }
 
 var errNoInbound = errors.New("find holders: the graph was loaded without inbound references")
 
-// AddAncestors adds to a set the given objects and all objects from which
-// references lead to them, strongly, softly or through the referent of any
+// AddAncestors adds to a set the given objects and all objects that lead to
+// them through strong or soft references or through the referent of any
 // Reference. If records is true, it also follows the references that exist only
 // in class records, which connect most of the heap to any static field.
 func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, records bool) error {

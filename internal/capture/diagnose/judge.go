@@ -252,8 +252,8 @@ func wholeExitInfo(text []byte) error {
 	return interruptedText(text)
 }
 
-// interruptedText returns an error if the output contains the message that
-// dumpsys prints when it stops a service that took too long.
+// interruptedText returns an error if the output contains dumpsys's message
+// that a service took too long and was stopped.
 func interruptedText(text []byte) error {
 	at := bytes.LastIndex(text, []byte("\n*** SERVICE '"))
 	if at < 0 {

@@ -18,8 +18,8 @@ import (
 // processes, that are examined on one device.
 const maxProcesses = 20
 
-// processes examines the processes that match the patterns, or by default those
-// of the running apps that a user installed.
+// processes examines the processes that match the patterns or, by default, the
+// processes of running user-installed apps.
 func (n *inspection) processes(ctx context.Context, dev *adb.Device, facts capture.Facts) {
 	patterns, named := n.exam.opt.Patterns, true
 	if len(patterns) == 0 {

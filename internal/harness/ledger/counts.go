@@ -389,9 +389,9 @@ func lastRises(known []int64) []int64 {
 	return known[from:]
 }
 
-// judgeByCounts replaces the verdict on a process with that of its counts at
-// marks if these prove a leak. If the trend is undecided, the reason also
-// states the result of the counts.
+// If the counts at marks of a process prove a leak, judgeByCounts replaces the
+// verdict on the process with theirs. If the trend is undecided, the reason
+// also states the result of the counts.
 func judgeByCounts(p *record.Process) {
 	var shown string
 	for _, s := range p.CountsAtMarks {

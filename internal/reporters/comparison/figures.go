@@ -443,8 +443,8 @@ func (c *Comparison) unmatched(m markup) string {
 		none, m.prose(b.Incomparable, maxSentence))
 }
 
-// finder returns a function that returns the row to which a reason applies, or
-// nil if there is none.
+// finder returns a function that finds the row to which a reason applies; the
+// function returns nil if there is no such row.
 func (c *Comparison) finder() func(Reason) *Row {
 	type id struct{ process, key string }
 	rows := map[id]*Row{}
