@@ -96,9 +96,9 @@ func rateWord(rate float64) string { return signed(rate) + " MB/h" }
 type contrast struct {
 	finding
 	t float64
-	// how is a phrase that says how the runs were aligned. bases and does are
-	// phrases for the base runs, such as "the base run" and "the base run
-	// does".
+	// These are phrases for messages: how says how the runs were aligned, bases
+	// names the base runs ("the base run"), and does adds a verb ("the base run
+	// does").
 	how, bases, does string
 	// proved reports whether the difference shows a leak, regardless of the
 	// process's own growth. headRises reports whether the process itself grows;

@@ -70,8 +70,8 @@ func (c *Client) reconnect(ctx context.Context, serial string) (answer string, e
 	return l.answer, err
 }
 
-// reconnected waits for another call's attempt and reports whether an attempt
-// has ended since the given time.
+// reconnected waits until no other call is connecting, and reports whether an
+// attempt to connect has ended since the given time.
 func (c *Client) reconnected(ctx context.Context, serial string, since time.Time) bool {
 	l := c.linkTo(serial)
 	if l.turn.lock(ctx) != nil {

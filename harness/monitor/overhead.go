@@ -143,8 +143,8 @@ func percent(spent, over time.Duration) *float64 {
 func (m *meter) share() (all, cost *float64) {
 	all = percent(m.total, m.over)
 	if m.dumps > 0 {
-		// The cost may exceed the total, because dumps may have run outside of
-		// all readings.
+		// The cost may exceed the total, because some dumps may not have run
+		// between two readings.
 		cost = percent(min(m.cost(), m.total), m.over)
 	}
 	return all, cost

@@ -69,8 +69,8 @@ type responseState struct {
 	ordered bool
 	// attempts is the number of failed attempts at the diagnosis.
 	attempts int
-	// snapshotAt is when the latest snapshot was ordered, in device time since
-	// the start, or 0 if none was ordered.
+	// snapshotAt is when the latest snapshot was requested, in device time
+	// since the start, or 0 if none was requested.
 	snapshotAt time.Duration
 	// latest is the latest snapshot, which is used later to determine growth.
 	latest *response.MemorySnapshot
@@ -80,8 +80,8 @@ type responseState struct {
 	// settled is set once the first snapshot after startup has been requested.
 	// marked is set once the first snapshot at a mark has been requested. first
 	// is the later of these two snapshots. startupSnapshotAt is when the latest
-	// snapshot without a mark was ordered for this or an earlier life, or 0 if
-	// none was ordered.
+	// snapshot without a mark was requested for this or an earlier life, or 0
+	// if none was requested.
 	settled, marked   bool
 	startupSnapshotAt time.Duration
 	first             *response.MemorySnapshot

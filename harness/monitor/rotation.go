@@ -187,7 +187,7 @@ func (r *rotation) Answered(k capture.Key) { delete(r.resting, k) }
 // Resting reports whether k is skipped because it did not respond.
 func (r *rotation) Resting(k capture.Key) bool { return r.resting[k] != nil }
 
-// maxBorrowed bounds the number of future slots that readings out of turn may
+// maxBorrowed bounds the number of future slots that out-of-turn readings may
 // take. There are two slots per period.
 const maxBorrowed = 8
 

@@ -62,9 +62,9 @@ type GitHub struct {
 // DefaultCommentWhen is the default of github.comment.when.
 const DefaultCommentWhen = "changed || failed"
 
-// Gated reports whether the key gate or baseline is present, even with an empty
-// value, in the file or in any layer over it. Otherwise, no rules are applied
-// to the run.
+// Gated reports whether the file or any layer over it contains the key gate or
+// baseline, even with an empty value. Otherwise, no rules are applied to the
+// run.
 func (c *Config) Gated() bool { return c.gated }
 
 const (

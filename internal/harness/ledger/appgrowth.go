@@ -24,7 +24,7 @@ const (
 	firstCell = 300
 )
 
-// add adds the value of each living process to the cell of a sum.
+// add adds the value of each living process to the cell for the time t.
 func (g *growth) add(t float64, members []*member) {
 	if g.width == 0 {
 		g.from, g.width = t, firstCell

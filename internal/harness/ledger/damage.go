@@ -76,9 +76,9 @@ func (d *damage) summary() string {
 		strings.Join(numbers, ", "))
 }
 
-// markMissing records that lines are missing here. They may have contained any
-// event: a process may have restarted or be read differently, or the device may
-// have rebooted.
+// markMissing records that lines are missing here. The missing lines may have
+// contained any event: a process may have restarted or switched to another
+// source, or the device may have rebooted.
 func (p *Part) markMissing() {
 	p.missingLines, p.damaged = true, true
 	for _, a := range p.accounts {

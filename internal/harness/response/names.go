@@ -59,7 +59,7 @@ func (f folder) hideThreads(c *Case) (size int64, err error) {
 	return int64(b.Len()), record.WriteFileAtomic(f.in(threadsFile), []byte(b.String()))
 }
 
-// shown returns threads with only those names or parts of names that may be
+// shown returns the threads, with each name reduced to the part that may be
 // shown; a name that is already hidden remains hidden.
 func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
 	out := make([]footprint.Thread, len(list))

@@ -28,10 +28,9 @@ const (
 
 // Options describes the environment of a store.
 type Options struct {
-	// Dir is the directory to which a file path is relative, the checkout whose
-	// remote is used, the directory in which a program runs, and the directory
-	// in which the upload of an artifact is prepared. An empty Dir means the
-	// current directory.
+	// Dir is the base of relative file paths, the checkout whose remote is
+	// used, the working directory of programs, and the directory in which
+	// artifact uploads are prepared. An empty Dir means the current directory.
 	Dir string
 	// Env is the environment of programs, as NAME=VALUE; nil means the
 	// environment of this process.
