@@ -13,9 +13,9 @@ import (
 
 // sharer is a static field, or a group of GC roots of one kind and class, that
 // holds many objects together with other sharers. Each sharer alone keeps the
-// objects alive. The objects are then dominated by the class loader of the
-// classes that declare the fields, or by nothing; neither helps the developer
-// of the app.
+// objects alive. Therefore, the objects are dominated by the class loader of
+// the classes that declare the fields, or by nothing; neither helps the
+// developer of the app.
 type sharer struct {
 	// name is CLASS.FIELD, or KIND CLASS for GC roots.
 	name string

@@ -83,8 +83,8 @@ func (j *jumps) add(m *robustMachine, at time.Duration, bytes float64) (Transiti
 }
 
 // rising reports whether a value at the given time may still belong to the
-// latest jump. A value may belong to a jump for 10 min after it, twice the time
-// until the level after a jump becomes the floor.
+// latest jump. A value may belong to a jump for 10 min after the jump, which is
+// twice the time until the new level becomes the floor.
 func (j *jumps) rising(at time.Duration) bool {
 	return len(j.list) > j.settled && at-j.list[len(j.list)-1].At < 2*firstBin*slotTime
 }

@@ -19,9 +19,9 @@ type relapse struct {
 }
 
 const (
-	// relapseHeight is the fraction of the growth from begins to ends after
-	// which a life is a relapse. At this level, a heap dump contains most of
-	// the leak, and there is still time to take it.
+	// relapseHeight is the fraction of the growth from begins to ends above
+	// which a life counts as a relapse. At this level, a heap dump contains
+	// most of the leak, and there is still time to take it.
 	relapseHeight = 0.75
 	// The levels are taken from the latest relapseLives lives, because a suite
 	// may change its behavior.

@@ -314,7 +314,8 @@ func ratchet(y []float64) (rises int, even bool) {
 }
 
 // noiseOf returns the standard deviation of levels about their trend. It uses
-// the median change between neighbors, which steps and lines hardly affect.
+// the median change between neighbors, which is hardly affected by steps or a
+// linear trend.
 func noiseOf(y []float64) float64 {
 	var scratch [maxLevels]float64
 	changes := scratch[:0]
@@ -428,8 +429,8 @@ func binSlope(bins []float32) float64 {
 }
 
 const (
-	// A rise is reported only if it is at least riseSigmas standard deviations
-	// of the levels about their line.
+	// A rise is reported only if it is at least riseSigmas times the standard
+	// deviation of the levels about their line.
 	riseSigmas = 3.0
 )
 

@@ -35,8 +35,8 @@
 //
 // # Commands end with their caller
 //
-// When a connection ends, adbd sends its command either no signal at all (shell
-// v1 without a terminal) or SIGHUP to the shell only (shell v2), so the
+// When a connection ends, adbd does not signal its command at all (shell v1
+// without a terminal), or signals only the shell with SIGHUP (shell v2). The
 // children of a compound command continue (AOSP adb/daemon/shell_service.cpp,
 // Subprocess::PassDataStreams). So every command line is sent after a prefix
 // that consists of one shell builtin,
@@ -56,6 +56,6 @@
 // (setsid) or changed their user (run-as, su) cannot be killed.
 //
 // The prefix does not start a process. But some shells execute a lone simple
-// command without a fork, and fork if it follows a prefix: a command that runs
-// often can save that fork with `exec` before its last part.
+// command without a fork, and need a fork if a prefix precedes it. A command
+// that runs often can avoid that fork with `exec` before its last part.
 package adb

@@ -254,8 +254,8 @@ func writeNew(path string, text []byte) error {
 	return nil
 }
 
-// cause removes the path from a file system error: the message that contains
-// the error quotes the path itself.
+// cause removes the path from a file system error, because the message that
+// wraps the error already contains the path.
 func cause(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err

@@ -28,7 +28,7 @@ type LiveRun struct {
 
 	mu      sync.Mutex
 	stopped bool
-	// seen holds the leaks of each life found in the heap dumps of checks.
+	// seen holds, for each life, the leaks found in the heap dumps of checks.
 	seen map[life]*check.Seen
 	// latest holds the object counts of each life at the end of its latest
 	// check.

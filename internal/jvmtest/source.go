@@ -64,8 +64,8 @@ func read(names ...string) Files {
 }
 
 // The marks in a source file. A memberMark above a member of a class means that
-// the marked members may be reordered; both marks mean that code may be
-// inserted at that position.
+// the marked members may be reordered; code may be inserted at the position of
+// either mark.
 const (
 	memberMark    = "//@member"
 	statementMark = "//@statement"

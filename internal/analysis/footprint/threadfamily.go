@@ -87,8 +87,9 @@ func newWhole(skeletons []string) *whole {
 }
 
 // of returns the skeleton to which a name belongs, and the index in the
-// skeleton of the name's first number. The skeleton is the name's own or, if
-// the name may be truncated, the longest one that extends it.
+// skeleton of the name's first number. A name that may be truncated belongs to
+// the longest skeleton that extends its own; any other name belongs to its own
+// skeleton.
 func (w *whole) of(n *threadName) (skeleton string, shift int) {
 	if !n.cut {
 		return n.skeleton, 0

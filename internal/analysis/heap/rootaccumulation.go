@@ -35,10 +35,10 @@ type holding struct {
 // the accumulation in accumulator.rooted.
 type member struct{ vertex, candidate uint32 }
 
-// accumulateRoots finds the accumulations of objects that GC roots of some
-// kinds hold. It counts the contents of these objects except for leaves, and
-// marks the vertices that leaves may belong to. The accumulations found before
-// must be sorted by vertex.
+// accumulateRoots finds the accumulations of objects that are held by GC roots
+// of the given kinds. It counts the contents of these objects except for
+// leaves, and marks the vertices that leaves may belong to. The accumulations
+// found before must be sorted by vertex.
 func (a *accumulator) accumulateRoots(kinds []hprof.SubTag, marked bitset) {
 	holdings := a.single(a.holdings(kinds))
 	candidates := rootAccumulations{places: map[uint64]int{}}

@@ -176,7 +176,7 @@ func (u *unpacking) mistaken(content []byte) string {
 }
 
 // room is the space that a temporary file may use on a disk: a tenth of the
-// free space stays free, whatever other processes write.
+// free space stays free, even if other processes write to the disk.
 type room struct {
 	free, most, least int64
 }

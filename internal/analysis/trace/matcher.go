@@ -59,8 +59,8 @@ type Matcher struct {
 	Where []Condition
 }
 
-// Condition is a set of builds. A zero field or an empty list does not restrict
-// this set.
+// Condition is a set of builds. A zero field or an empty list restricts
+// nothing.
 type Condition struct {
 	// MinSDK and MaxSDK are inclusive.
 	MinSDK, MaxSDK     int

@@ -84,7 +84,7 @@ func (s *suite) stdin(t *testing.T) {
 	}
 }
 
-// hostile are arguments that a shell must not interpret.
+// hostile lists arguments that a shell must not interpret.
 var hostile = []string{
 	"", " ", "a b", "'", "''", "'\\''", `"`, "`", "`id`", "$(id)", "$((1+1))", "$HOME", "${IFS}", "\\", "\\\\n", "a\nb",
 	"\n", "trailing\n\n", "\r\n", "\t", "*", "?", "[a-z]*", "~", "~root",

@@ -346,9 +346,9 @@ func (d *diagnosing) reason(w Method, err error) string {
 	return fmt.Sprintf("%s: %v", w.As, err)
 }
 
-// order moves the methods that lose no information and run as the fast
-// channel's user to the front; the other methods keep their order. If the shell
-// is root, a command is not tried a second time as root.
+// order puts first the methods that lose no information and run as the fast
+// channel's user; the other methods keep their order. If the shell is root, a
+// command is not tried a second time as root.
 func (d *diagnosing) order(methods []Method) []Method {
 	best := hint(d.req.Level)
 	rank := func(w Method) int {

@@ -104,8 +104,8 @@ func (v *values) usage() Usage {
 	}
 }
 
-// keyOf splits "Pss: 113 kB". Keys of the kernel begin with a capital letter;
-// error messages of shell tools ("cat: /proc/1/smaps: ...") do not.
+// keyOf splits "Pss: 113 kB". Keys printed by the kernel begin with a capital
+// letter; error messages of shell tools ("cat: /proc/1/smaps: ...") do not.
 func keyOf(line []byte) (key, rest []byte, ok bool) {
 	if len(line) == 0 || line[0] < 'A' || line[0] > 'Z' {
 		return nil, nil, false

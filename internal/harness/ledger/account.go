@@ -345,8 +345,8 @@ var causes = map[string]detector.Cause{
 	"kill": detector.Killed, "exit": detector.Exited, "reboot": detector.Rebooted,
 }
 
-// Reasons returns the reasons for a death whose causes a detector
-// distinguishes.
+// Reasons returns those reasons for a death that have a cause in package
+// detector.
 func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
 
 // endOf returns the time and cause of a death for the detector. If the line

@@ -59,9 +59,9 @@ func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(t
 	}
 }
 
-// addBreakdown judges the Java heap in a breakdown. Breakdowns are more
-// frequent than readings of the other limits, and a collection between two of
-// those readings must not be missed.
+// addBreakdown judges the Java heap in a breakdown. Breakdowns are read more
+// often than the other limits. Judging them ensures that a collection between
+// two readings of those limits is not missed.
 func (l *limits) addBreakdown(b record.Breakdown, most bounds, up time.Duration, seconds func(time.Duration) float64) {
 	if used := within(b.JavaAlloc, most.memory); used.Known && l.javaLimit > 0 {
 		l.add(limit.JavaHeap, limit.Use{At: up, Used: used.N, Limit: l.javaLimit, Garbage: l.javaGarbage}, seconds)

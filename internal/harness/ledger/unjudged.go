@@ -34,7 +34,7 @@ const (
 // presence records how long a process has been present, and the stretches of
 // its series.
 type presence struct {
-	// since is t_s at which the current life appeared; nil if there is no
+	// since is the t_s at which the current life appeared; nil if there is no
 	// current life. before is the total duration of earlier lives in seconds.
 	since  *float64
 	before float64

@@ -58,10 +58,10 @@ const (
 // size of the Java heap (-Xmx), or 0 for a process without a Java heap.
 //
 // The Java heap is recognized by HotSpot's layout: if its reserved size is less
-// than 32 GiB, it is one range without gaps below the address 32 GiB, where a
-// position-independent program has nothing else. The stack of a thread is a
-// block of about 1 MiB directly after an inaccessible guard of at most 64 KiB.
-// All other mappings without a file belong to the Native Heap.
+// than 32 GiB, it is one range without gaps below the address 32 GiB. A
+// position-independent program has no other mappings there. The stack of a
+// thread is a block of about 1 MiB directly after an inaccessible guard of at
+// most 64 KiB. All other mappings without a file belong to the Native Heap.
 func Read(smaps io.Reader, heapBytes uint64) (*Layout, error) {
 	l := new(Layout)
 	s := sorter{layout: l, heapBytes: heapBytes}

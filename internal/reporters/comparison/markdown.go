@@ -18,8 +18,8 @@ type MarkdownOptions struct {
 	// Key separates the comments of several jobs on one pull request; see
 	// CommentMarker.
 	Key string
-	// RepoURL is the URL of the repository, and HeadSHA the commit to which
-	// links to lines refer. If either is empty, the page contains no links to
+	// RepoURL is the URL of the repository. HeadSHA is the commit that is used
+	// in links to lines. If either is empty, the page contains no links to
 	// lines.
 	RepoURL string
 	HeadSHA string

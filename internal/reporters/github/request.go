@@ -21,8 +21,8 @@ const (
 	// does not state a time; the wait doubles each time.
 	secondaryWait = time.Minute
 	perPage       = 100
-	// leastPage is the smallest page that may be full: a server that reduces
-	// per_page does not use less than its default.
+	// leastPage is the smallest size of a full page: a server that reduces
+	// per_page does not go below its default.
 	leastPage = 30
 	maxPages  = 200
 )
