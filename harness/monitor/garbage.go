@@ -32,8 +32,8 @@ const (
 	// collections: an app that spends most of its time collecting no longer
 	// behaves like the app under test.
 	collectSpacing = 10 * time.Second
-	// collectShort is the minimum duration of a run that has a trend even
-	// without forced collections.
+	// A run of at least collectShort has a trend even without forced
+	// collections.
 	collectShort = 2 * time.Hour
 	// maxLoopFamilies bounds the number of mark families that are examined for
 	// a loop.

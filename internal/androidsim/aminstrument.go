@@ -224,7 +224,7 @@ func (c *call) follow(r *testRun, o instrumentCall) int {
 }
 
 // instrumentError prints an error as TextStatusReporter.onError does with -w.
-// The message of a command error is left to BaseCommand, which prints it again.
+// BaseCommand prints the message of a command error, so it is omitted here.
 func (c *call) instrumentError(o instrumentCall, message string, ofCommand bool) {
 	switch {
 	case !o.wait:

@@ -16,8 +16,7 @@ type mount struct {
 	under string
 }
 
-// The size of the /data file system, and how much of it files can use, both in
-// kB.
+// The size of the /data file system, and the part available for files, in kB.
 const (
 	dataSize  = 112 << 20
 	dataSpace = dataSize - 20<<20

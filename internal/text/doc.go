@@ -1,4 +1,5 @@
-// Package text formats what people read: untrusted strings made safe for a
-// terminal and for messages, shell words, byte sizes, numbers and durations. It
-// imports no other package of leakgate, which allows every package to use it.
+// Package text formats output for people: shell words, byte sizes, numbers and
+// durations, and untrusted strings, which it makes safe for a terminal and for
+// messages. It imports no other package of leakgate, which allows every package
+// to use it.
 package text

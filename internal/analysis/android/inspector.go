@@ -102,9 +102,9 @@ type Inspector struct {
 }
 
 // NewInspector prepares an inspector for the objects of a graph. It reads the
-// file once, or, for a JVM's dump, a few parts of it. An error means that ctx
-// is done, that the file cannot be read, or that there is not enough memory.
-// The caller must call Close before the graph is closed.
+// whole file once, or only a few parts of it for a JVM's dump. An error means
+// that ctx is done, that the file cannot be read, or that there is not enough
+// memory. The caller must call Close before the graph is closed.
 func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Inspector, error) {
 	i := &Inspector{
 		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, hide: o.Redactor,

@@ -20,7 +20,7 @@ const (
 // span is the position of a String's characters.
 type span struct {
 	array heap.Object
-	// first and length are in elements of the array; length may exceed the
+	// first and length count elements of the array; length may exceed the
 	// length of the array.
 	first, length uint32
 	// wide reports whether a byte[] holds UTF-16.

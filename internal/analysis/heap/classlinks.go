@@ -53,8 +53,8 @@ func (l *layouts) recorded(c *class) bool {
 	return true
 }
 
-// Linked returns the class object that an object references in addition to its
-// fields, if the size model has such references and the class is not a root.
+// Linked returns the class object to which an object has an implicit reference,
+// if the size model has such references and the class is not a root.
 func (g *Graph) Linked(o Object) (Object, bool) {
 	to := g.links.classes[g.slots.at(uint32(o))]
 	return Object(to), to != none && g.Model == Leakgate

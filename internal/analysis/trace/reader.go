@@ -17,8 +17,8 @@ const (
 	StaticEdge
 	ElementEdge
 	// ItemEdge is an element of a collection with an index, ValueEdge an
-	// element of a map with a key, and NamedEdge an element that has the one
-	// name that the collection uses for all of them, such as "key()".
+	// element of a map with a key, and NamedEdge an element of a collection
+	// that uses the same name, such as "key()", for all its elements.
 	ItemEdge
 	ValueEdge
 	NamedEdge
