@@ -39,8 +39,10 @@ const (
 	sharerDegree = 256
 )
 
-// sharedAccumulations replaces accumulations that a class loader holds, and
-// adds those that nothing dominates, if two or three sharers are found.
+// sharedAccumulations searches for sharers of accumulations that are held by a
+// class loader or dominated by nothing. If two or three sharers are found, it
+// replaces the accumulation of the class loader, or adds the one that nothing
+// dominates.
 func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o heap.AccumulationOptions,
 	reachable int64) ([]accumulation, error) {
 	candidates, err := d.graph.SharedAccumulations(ctx, o)

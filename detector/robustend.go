@@ -394,8 +394,8 @@ func (m *robustMachine) isSawtooth(t *track, s *splice) bool {
 	return math.Abs(s.fall-(top-begin)) <= toothPart*(top-begin)
 }
 
-// fallOf finds the only fall of floors that is far larger than every other
-// change; changes are measured over two floors.
+// fallOf finds the one fall that is far larger than every other change. Changes
+// are measured between floors that are two positions apart.
 func fallOf(bins []float32) (at int, fall float64, ok bool) {
 	change := func(i int) float64 { return float64(bins[i+1] - bins[i-1]) }
 	largest := 0.0

@@ -15,23 +15,23 @@
 //
 // The first start of a server is immediate. If a server disappears, the client
 // first waits 3 s for it to return, since another adb program may be replacing
-// it. If it does not return, the client starts one: at most every 10 s, one at
-// a time for all clients of the process, and never with Options.NoStart. A
-// request that the server drops without a response, as it does when it exits,
+// it. If it does not return, the client starts one: at most once every 10 s,
+// one at a time for all clients of the process, and never with Options.NoStart.
+// A request that the server drops without a response, as it does when it exits,
 // is sent once more if nothing has reached a device. A listening server is used
 // whatever its version.
 //
 // A new server does not list network devices: earlier `adb connect` calls are
 // lost. So a device whose serial is HOST:PORT, and which the server does not
-// list, is connected when it is needed, at most every 5 s. Options.NoConnect
-// turns these connections off. These connections are made by default, because
-// the serial was chosen by the caller or from a list, and because an overnight
-// run must survive a restart. A device that was disconnected by hand is
-// therefore reconnected as long as it is used. Three kinds of devices are not
-// connected by the client: those that the server lists, whatever their state,
-// since the server itself reconnects offline ones; those with mDNS names, which
-// the server discovers; and USB devices whose serial, which the vendor chooses
-// freely, only looks like an address.
+// list, is connected when it is needed, at most once every 5 s.
+// Options.NoConnect turns these connections off. These connections are made by
+// default, because the serial was chosen by the caller or from a list, and
+// because an overnight run must survive a restart. A device that was
+// disconnected by hand is therefore reconnected as long as it is used. Three
+// kinds of devices are not connected by the client: those that the server
+// lists, whatever their state, since the server itself reconnects offline ones;
+// those with mDNS names, which the server discovers; and USB devices whose
+// serial, which the vendor chooses freely, only looks like an address.
 //
 // # Commands end with their caller
 //

@@ -354,8 +354,8 @@ func (f *checkedFile) listed(problems config.Errors) []checkedProblem {
 
 // readingsOf returns the configurations that can result from a file: with the
 // chosen profile, without a profile, and with each of its profiles. Profiles
-// that cannot be read are omitted: at this point, they can only refer to
-// variables that are not set.
+// that cannot be read are omitted: at this point, the only possible reason is a
+// variable that is not set.
 func readingsOf(c console, path string, chosen *config.Config) []*config.Config {
 	out := []*config.Config{chosen}
 	for _, name := range append([]string{""}, chosen.Profiles()...) {

@@ -53,7 +53,7 @@ func (w *LiveRun) carryOut(going, user context.Context, box *inbox) {
 	w.err = cmp.Or(m.failure(), cerr)
 	if displaced {
 		// Nothing is written if the directory was moved: a run.json without
-		// samples would look like a run.
+		// samples would be mistaken for a complete run.
 		w.err = fmt.Errorf("write run: %w; if %s was moved, finish it with `leakgate report` at its new location",
 			w.err, filepath.Base(m.Dir))
 	} else {

@@ -136,7 +136,7 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// at returns the number of a member at an index in the family, or "*" if the
+// at returns the member's number at an index in the family, or "*" if the
 // number was truncated.
 func (m *familyMember) at(i int) string {
 	if i -= m.shift; i < 0 || i >= len(m.numbers) {

@@ -105,8 +105,8 @@ func (u *unpacking) run() {
 	u.at = u.src.read.Load() - int64(in.Buffered())
 }
 
-// wait waits until run has returned, but no longer than grace: a Read of some
-// devices cannot be stopped.
+// wait waits until run has returned, but no longer than grace, because a Read
+// from some devices cannot be stopped.
 func (u *unpacking) wait() {
 	deadline := time.After(grace)
 	for {
@@ -301,8 +301,8 @@ func (w *writing) need() string {
 	return fmt.Sprintf(", needed: about %s", text.Bytes(int64(float64(w.size)/float64(read)*float64(w.in.size))))
 }
 
-// ending returns an error if the stream ended in such a way that no File can be
-// returned.
+// ending returns the reason why the stream does not yield a File, or nil if it
+// does.
 func (w *writing) ending() error {
 	switch {
 	case w.u.refused != "" && w.u.format == Plain:

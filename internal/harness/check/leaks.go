@@ -111,8 +111,8 @@ func Describe(leaks []record.CheckedLeak) string {
 	return strings.Join(words, "; ")
 }
 
-// Merge returns the leaks of two attempts, each leak once, with the values of
-// the later dump and the new objects of both.
+// Merge returns the leaks of two attempts. Each leak occurs once, with the
+// values from the later dump and the new objects from both.
 func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
 	out := slices.Clone(later)
 	for _, l := range earlier {

@@ -12,8 +12,8 @@ const (
 	// maxCommits is the maximum number of commits that Ancestors examines,
 	// because each requires a run of git.
 	maxCommits = 500
-	// askAncestors is the time limit for examining one commit: the history may
-	// have a million commits.
+	// askAncestors is the time limit for examining one commit, whose history
+	// may contain a million commits.
 	askAncestors = 30 * time.Second
 )
 
@@ -132,8 +132,8 @@ func commitOf(name, answer string) foundCommit {
 	return foundCommit{}
 }
 
-// difference returns, for each of two commits, how many commits of its history
-// are not in the history of the other.
+// difference returns how many commits are only in the history of a, and how
+// many are only in the history of b.
 func (c *Checkout) difference(ctx context.Context, a, b string) (onlyA, onlyB int, err error) {
 	out, err := c.git(ctx, command{time: askAncestors, output: 4 << 10}, "rev-list", "--count", "--left-right",
 		a+"..."+b, "--")
