@@ -72,9 +72,9 @@ func idleWarnings(processes []record.Process) []string {
 			continue
 		}
 		out = append(out,
-			fmt.Sprintf("device %s: %s was idle (%.1f %% of a core), and a leak in code that does not run cannot be found: "+
-				"check that the device is unlocked and that the test reaches the app", text.Printable(k.device),
-				text.Printable(k.pkg), max(0, u.cpu)))
+			fmt.Sprintf("device %s: %s was idle (%.1f %% of a core), and a leak in code that does not run cannot be "+
+				"found: check that the device is unlocked and that the test reaches the app",
+				text.Printable(k.device), text.Printable(k.pkg), max(0, u.cpu)))
 	}
 	return out
 }

@@ -16,6 +16,7 @@ func TestIdleApps(t *testing.T) {
 	}
 	idle := process("com.shop", 0.2, 0, detector.Pass)
 	push := process("com.shop:push", 0, 0, detector.Pass)
+	cart := process("com.cart", 8, 0, detector.Pass)
 	undecided := process("com.shop", 0, 0, detector.Inconclusive)
 	busy := process("com.shop", 30, 0, detector.Pass)
 	brief, elsewhere, other, unknown := idle, busy, busy, push
@@ -29,7 +30,7 @@ func TestIdleApps(t *testing.T) {
 		"idle":                     {[]record.Process{idle}, "com.shop was idle (0.2 % of a core)"},
 		"cost not measured":        {[]record.Process{uncounted}, "com.shop was idle (0.2 % of a core)"},
 		"measurement is not use":   {[]record.Process{process("com.shop", 4.3, 4, detector.Settled)}, "idle (0.3 %"},
-		"cost above use":           {[]record.Process{process("com.shop", 1, 1.1, detector.Pass)}, "idle (0.0 % of a core)"},
+		"cost above use":           {[]record.Process{process("com.shop", 1, 1.1, detector.Pass)}, "idle (0.0 %"},
 		"in use":                   {[]record.Process{process("com.shop", 4.3, 0.5, detector.Pass)}, ""},
 		"one process is in use":    {[]record.Process{process("com.shop", 9, 0, detector.Pass), push}, ""},
 		"only the other is judged": {[]record.Process{undecided, push}, "com.shop was idle"},
@@ -39,7 +40,7 @@ func TestIdleApps(t *testing.T) {
 		"not measured for one":     {[]record.Process{idle, unknown}, ""},
 		"in use on another device": {[]record.Process{idle, elsewhere}, "device S1: com.shop was idle"},
 		"in use by another user":   {[]record.Process{idle, other}, "com.shop was idle"},
-		"another app is in use":    {[]record.Process{idle, process("com.cart", 8, 0, detector.Pass)}, "com.shop was idle"},
+		"another app is in use":    {[]record.Process{idle, cart}, "com.shop was idle"},
 	} {
 		got := idleWarnings(c.processes)
 		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)) {
