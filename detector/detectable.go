@@ -13,8 +13,8 @@ const (
 	// in MB/h. rateStep is the factor between two adjacent rates.
 	slowestTried, fastestTried, rateStep = 1.0, 1 << 15, 1.1892071150027210667 // the fourth root of 2
 	// fasterFound is the number of adjacent rates, starting with the reported
-	// one, at which a leak must be found. One rate is not enough, because
-	// whether a leak is found does not depend on its rate alone.
+	// one, at which a leak must be found. One rate is not enough, because the
+	// rate alone does not determine whether a leak is found.
 	fasterFound = 3
 	// detectableSafety is a factor: in 95 of 100 other runs, whose noise
 	// differs, a leak is found if it is this many times as fast as the slowest
@@ -100,7 +100,7 @@ func (r *detectableCache) isValid(m *robustMachine, g Gate) bool {
 // detectableWindow is one part of the stretch; leaks are added to its levels.
 type detectableWindow struct {
 	finding
-	// lowest is the lowest level in MB after the end of a part that ends early.
+	// lowest is the lowest level, in MB, after a part that ends early.
 	lowest float64
 	// unexplained reports whether the reason for the early end is unknown.
 	unexplained bool

@@ -107,8 +107,8 @@ func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
 // AddDeath records the cause of death of the life that was last seen at the
-// given time on the device's clock. It may be called before or after the
-// Restart that follows. Policy "article" ignores it.
+// given time on the device's clock. It may be called before or after Restart
+// records the next life. Policy "article" ignores it.
 func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) }
 
 // EndWorkload records that the workload ended. What happens later is not

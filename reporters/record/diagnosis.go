@@ -58,9 +58,9 @@ type Diagnosis struct {
 	// requested, including the mark of this diagnosis. With one mark in each
 	// loop, it is the number of completed loops.
 	Marks int `json:"marks,omitempty"`
-	// Age is the device time, in seconds, for which the process had been
-	// running when the diagnosis was requested. Memory is the latest sample of
-	// the process before the request, in MB. Age and Memory are nil if unknown.
+	// Age is how long the process had been running when the diagnosis was
+	// requested, in seconds of device time. Memory is the latest sample of the
+	// process before the request, in MB. Age and Memory are nil if unknown.
 	Age    *float64 `json:"process_age_s,omitempty"`
 	Memory *float64 `json:"memory_mb,omitempty"`
 	// Heap describes the entire heap dump. It is nil if no dump was analyzed.

@@ -152,7 +152,7 @@ func newAccumulator(g *Graph, o AccumulationOptions) *accumulator {
 type accumulator struct {
 	g *Graph
 	t *tree
-	// heaps holds the indexes of the heaps whose bytes count.
+	// heaps holds the indexes of the heaps whose bytes are counted.
 	heaps         []int
 	least, fewest int64
 	// names holds the class name of each row; through holds, for each row,
@@ -537,8 +537,8 @@ func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSu
 	return list[:min(len(list), mostBeside)]
 }
 
-// leaves calls f with each object without a vertex of its own whose owner is
-// marked.
+// leaves calls f with each object that has no vertex of its own and whose owner
+// is marked.
 func (a *accumulator) leaves(ctx context.Context, marked bitset, f func(o, v uint32)) error {
 	const checkInterval = 1 << 20
 	for from := 0; from < len(a.t.vertices); from += checkInterval {
@@ -575,7 +575,8 @@ func (g *Graph) rowNames() (names []string) {
 	return names
 }
 
-// weigh returns the retained size of a vertex in the heaps whose bytes count.
+// weigh returns the retained size of a vertex in the heaps whose bytes are
+// counted.
 func (a *accumulator) weigh(v uint32) (s Size) {
 	for _, h := range a.heaps {
 		s.Java += a.t.retained[h][v]
@@ -586,8 +587,8 @@ func (a *accumulator) weigh(v uint32) (s Size) {
 	return s
 }
 
-// shallow returns the size of an object itself: its native bytes and, if its
-// heap's bytes count, its Java bytes.
+// shallow returns the size of an object itself: its native bytes and, if the
+// bytes of its heap are counted, its Java bytes.
 func (a *accumulator) shallow(o uint32) (s Size) {
 	if len(a.g.native) > 0 {
 		s.Native = a.g.native[o]

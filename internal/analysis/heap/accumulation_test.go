@@ -45,7 +45,8 @@ func newPlainTree(g *heap.Graph, o heap.AccumulationOptions) *plainTree {
 	return p
 }
 
-// weight returns the retained size of an object in the heaps whose bytes count.
+// weight returns the retained size of an object in the heaps whose bytes are
+// counted.
 func (p *plainTree) weight(o heap.Object) heap.Size {
 	s := heap.Size{Native: p.Retained(o).Native}
 	for h := range p.Heaps {

@@ -170,8 +170,8 @@ func (w *walk) finish() {
 }
 
 // fits returns an error if a dump needs too much memory; at is the offset up to
-// which all records have been read. The collected values exist twice while they
-// are joined.
+// which all records have been read. While the collected values are joined,
+// there are two copies of them.
 func (w *walk) fits(at int64) error {
 	need := 2*(int64(w.classes.n)*int64(unsafe.Sizeof(LoadedClass{}))+int64(w.frames.n)*int64(unsafe.Sizeof(Frame{}))+
 		int64(w.traces.n)*int64(unsafe.Sizeof(Trace{}))+int64(w.threads.n)*int64(unsafe.Sizeof(Thread{}))+

@@ -121,10 +121,10 @@ func (a *artifact) commit(dir, name string) error {
 // and an exit code.
 const maxClosing = 64
 
-// closing returns the end of a command line, which prints a marker and the exit
-// code. The marker proves that the output of the command is complete. This is
-// necessary because a phone whose adbd loses the exit status reports 0 even for
-// a truncated output.
+// closing returns the end of a command line: commands that print a marker and
+// the exit code. The marker proves that the output of the command is complete.
+// This is necessary because a phone whose adbd loses the exit status reports 0
+// even for a truncated output.
 func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
 
 // closed parses the closing, which is the marker and the exit code at the end

@@ -24,7 +24,7 @@ func (w Warning) text() string {
 		math.Floor(100*share(w.Used, w.Limit)))
 	if w.TimeKnown {
 		// The time left is computed from a cautious estimate of the growth,
-		// which is not greater than the growth shown.
+		// which never exceeds the growth shown.
 		s += fmt.Sprintf(", +%s per hour, limit reached within %s", amount(w.Resource, w.Rate.PerHour),
 			about(w.TimeLeft))
 	}

@@ -121,8 +121,9 @@ func judge(dir, key string) judgment {
 	return j
 }
 
-// worst combines several judgments. A proof takes precedence, then a run that
-// could not be judged, then the judgment with the best evidence.
+// worst combines several judgments. A proof takes precedence over a run that
+// could not be judged, which takes precedence over the judgment with the best
+// evidence.
 func worst(list []judgment) judgment {
 	return slices.MinFunc(list, func(a, b judgment) int {
 		return cmp.Or(rank(a)-rank(b), int(b.basis)-int(a.basis))

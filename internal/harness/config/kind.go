@@ -137,8 +137,8 @@ var (
 	}, true}}
 )
 
-// span is a duration and the maximum duration of a run that is extended because
-// of a suspected leak. The latter is 0 if a run is never extended.
+// span is the duration of a run, and its maximum duration if it is extended
+// because of a suspected leak. The latter is 0 if a run is never extended.
 type span struct{ least, most time.Duration }
 
 // String returns the span in the form in which it is parsed.

@@ -204,8 +204,8 @@ func (n *inspection) boot(v known.Int) {
 	}
 }
 
-// leastData is the free space that Android itself requires, which is at most
-// 500 MB (StorageManager.getStorageLowBytes), plus a large heap dump.
+// leastData is the minimum free space: at most 500 MB for Android itself
+// (StorageManager.getStorageLowBytes), plus room for a large heap dump.
 const leastData = 1 << 30
 
 func (n *inspection) space(free known.Int) {

@@ -13,8 +13,8 @@ import (
 const maxRecord = 1 << 20
 
 // rows reads a table row by row. Each line is one row, because process names do
-// not contain newlines. A stray quote, which in RFC 4180 would extend to the
-// next quote far below, affects only its own line.
+// not contain newlines. A stray quote affects only its own line, although by
+// RFC 4180 the cell would extend to the next quote, far below.
 type rows struct {
 	lines *text.LineReader
 	cells *csv.Reader

@@ -292,8 +292,8 @@ func (w *commentWriter) remove(ctx context.Context, extra *gogithub.IssueComment
 	return w.tolerate(ctx, err)
 }
 
-// minimize hides a duplicate that may not be deleted. If it may not be hidden
-// either, it remains visible.
+// minimize hides a duplicate that the token is not allowed to delete. If hiding
+// is not allowed either, the duplicate remains visible.
 func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComment) error {
 	const mutation = "mutation($id:ID!){minimizeComment(input:{subjectId:$id,classifier:OUTDATED}){" +
 		"minimizedComment{isMinimized}}}"
