@@ -31,7 +31,7 @@ type node struct {
 }
 
 // dominators returns the objects that are dominated only by the GC roots, each
-// with the branches below it that retain a relevant part of its bytes. The
+// with those of its branches that retain a relevant part of its bytes. The
 // objects that retain the most bytes come first.
 func (d *dump) dominators(ctx context.Context, top int) ([]Dominator, error) {
 	var best largest
@@ -115,8 +115,8 @@ func (d *dump) grow(ctx context.Context, level []*node) (next []*node, err error
 	return next, nil
 }
 
-// leaf adds a referenced object as a child of the object that references it, if
-// the child is a leaf that nothing else references.
+// leaf adds o as a child of n, whose object references o, if o is a leaf that
+// nothing else references.
 func (d *dump) leaf(n *node, best *largest, o heap.Object) {
 	if !d.graph.HoldsAlone(n.object, o) {
 		return

@@ -36,7 +36,7 @@ it several times to compare with several earlier runs.`,
 		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate: no leak was found
 1 a leak, with --gate
 2 the command line is invalid, or a file cannot be read or has no samples
-5 with --gate, no verdict on any process, or on a long-lived one; with --gate --strict, any process is inconclusive
+5 with --gate: no process has a verdict, or a long-lived process has none; with --gate --strict: a process is inconclusive
 130 interrupted`, page: "docs/formats/replay.md"}.annotations(),
 		ValidArgsFunction: completeFiles("csv", "ndjson"),
 		RunE:              c.run(f.replay),

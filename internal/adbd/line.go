@@ -312,7 +312,7 @@ func (w *wire) wait() error {
 }
 
 // sever closes the connection in such a way that sent data still arrives. A
-// plain close would destroy that data if there are unread bytes from the peer.
+// plain close would discard sent data if there are unread bytes from the peer.
 func (w *wire) sever() {
 	if (&socketStream{Conn: w.Conn}).Close() != nil {
 		w.Close()

@@ -147,8 +147,8 @@ func (i *Inspector) isFirst(thread heap.Object) bool {
 	return ok && (id == 1 || id == 3)
 }
 
-// place maps each thread that a well-known field references to the name that
-// Android assigns to the thread.
+// place finds the threads that well-known fields reference, and returns the
+// name that Android assigns to each of them.
 func (i *Inspector) place() map[heap.Object]string {
 	placed := map[heap.Object]string{}
 	put := func(name string, from heap.Object, way ...field) {
@@ -179,10 +179,10 @@ func (i *Inspector) place() map[heap.Object]string {
 }
 
 // Matchers returns the matchers of an edition that apply to the phone of this
-// dump. If the manufacturer's name was stripped, it returns the matchers of
-// every manufacturer whose name it may have been. In this case, matchers whose
-// fields do not exist in the dump are omitted: such fields exist only in the
-// manufacturer's own Android versions.
+// dump. If the manufacturer's name was stripped, it returns the matchers of all
+// possible manufacturers. In this case, matchers whose fields do not exist in
+// the dump are omitted: such fields exist only in the manufacturer's own
+// Android versions.
 func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 	makers, ids := namedBuilds()
 	names := i.possible("MANUFACTURER", m.Manufacturer, makers)

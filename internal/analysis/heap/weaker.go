@@ -17,8 +17,8 @@ type weakLink struct {
 type weaker struct {
 	// links is sorted by from.
 	links []weakLink
-	// sets holds, for each strength, the objects that are reachable with this
-	// strength at best; nil if there are none.
+	// sets maps each Reachability to the set of objects that have it, which is
+	// nil if there are none.
 	sets [Unreachable]bitset
 }
 

@@ -106,8 +106,8 @@ var exitReasons = []struct {
 	15: {"PACKAGE_STATE_CHANGE", exitKill},
 	16: {"PACKAGE_UPDATED", exitKill},
 
-	reasonMemoryLimiter: {"MEMORY_LIMITER", exitKill}, // it exceeded the memory that the system allows it
-	reasonAnomaly:       {"ANOMALY", exitKill},        // it violated a system resource anomaly rule
+	reasonMemoryLimiter: {"MEMORY_LIMITER", exitKill}, // it exceeded the system's memory limit
+	reasonAnomaly:       {"ANOMALY", exitKill},        // it violated one of the system's rules about resource anomalies
 }
 
 // exitSignals are the signals caused by a fault in the process itself (those

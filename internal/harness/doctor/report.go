@@ -20,7 +20,7 @@ const (
 	// Misconfigured: no run can start because of a setting or directory of this
 	// host.
 	Misconfigured Readiness = "misconfigured"
-	// NoDevice: no device can be used, or the requested one cannot.
+	// NoDevice: no device can be used, or the requested device cannot be used.
 	NoDevice Readiness = "no_device"
 	// Usable: a run can start now.
 	Usable Readiness = "usable"

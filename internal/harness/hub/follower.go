@@ -19,7 +19,7 @@ type follower struct {
 	receive func(record.Check)
 }
 
-// follow passes the checks of tests on a device to a function until done is
+// follow calls receive with each check of a test on a device, until done is
 // called.
 func (f *followers) follow(device string, receive func(record.Check)) (done func()) {
 	f.mu.Lock()

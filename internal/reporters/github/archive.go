@@ -42,8 +42,8 @@ func extract(zipped []byte, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("unpack %s: %w", text.Quote(name, 100), err)
 	}
 	defer r.Close()
-	// One more byte than allowed is read, so that the end of the file, and with
-	// it the checksum, is reached.
+	// Try to read one byte more than allowed, in order to reach the end of the
+	// file and verify the checksum.
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("unpack %s: %w", text.Quote(name, 100), err)
