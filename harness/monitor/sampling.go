@@ -161,9 +161,9 @@ func (m *sampling) trendSpans(gap time.Duration) bool {
 	return m.run.Policy.Name == detector.PolicyRobust && gap <= m.run.Policy.MaxGap
 }
 
-// dueWithin returns the time within which the next sample was due after the
-// latest one. If only dumpsys can read the process, this is at least one round
-// of the rotation.
+// dueWithin returns the maximum time from the latest sample to the next one
+// that was due. If only dumpsys can read the process, this is at least one
+// round of the rotation.
 func (m *sampling) dueWithin(x *subject) time.Duration {
 	if x.probe.Level.Source == capture.Dumpsys {
 		return max(x.sampling.interval, m.demandedInterval(x))

@@ -12,8 +12,8 @@ import (
 // Accumulation is a place in the dominator tree where memory accumulates in
 // many objects of one class. The idea is Eclipse MAT's "accumulation point":
 // the first place on the way down from the roots where the retained memory
-// splits into many parts. If a separate GC root holds each of the objects, the
-// place is above the tree.
+// splits into many parts. If each of the objects is held by a separate GC root,
+// the place is above the tree.
 type Accumulation struct {
 	// Object is the place; Retained is its retained size. If GC roots hold the
 	// objects, Object is the one with the largest retained size, and Retained

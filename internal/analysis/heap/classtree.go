@@ -37,9 +37,9 @@ type ClassTreeOptions struct {
 // parent; children of the same parent are ordered by retained size.
 //
 // Nodes that are too small are omitted together with all nodes below them;
-// their sizes remain included in those of the nodes above. If some objects of a
-// node are leaves that only one object references, and others are not, the
-// node's count may omit some of these leaves, up to Least bytes in total.
+// their sizes remain included in those of the nodes above. If only some objects
+// of a node are leaves with a single reference to them, the node's count may
+// omit some of these leaves, up to Least bytes in total.
 func (g *Graph) ClassTree(ctx context.Context, o ClassTreeOptions) ([]ClassNode, error) {
 	m := &merger{g: g, t: &g.tree, least: max(o.Least, 1), most: o.Nodes, levels: o.Levels, names: g.rowNames()}
 	n := int64(len(m.t.objects))
