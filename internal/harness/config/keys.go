@@ -180,8 +180,8 @@ func schema(c *Config) []key {
 					"primitive arrays, and with them all strings.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
 				document("When a garbage collection is forced and the remaining objects are counted. auto does so at "+
-					"marks between two loops, at most once every 10 s. In runs with a duration of 2 h or more, it does "+
-					"so only if they dump at_marks.", "at_marks"),
+					"marks between two loops, at most once every 10 s. In runs with a duration of 2 h or more, it "+
+					"does so only if they dump at_marks.", "at_marks"),
 			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
 				document("Which part of the device's log is kept: app keeps the lines of the app and those that "+
 					"the system logs about the app; all also keeps the lines of all other apps.", "none"),
