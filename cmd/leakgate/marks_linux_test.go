@@ -69,7 +69,10 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 	}
 	assertNothingLeft(t, r)
 
-	goes := begin(t, r, 2*time.Minute, strings.ReplaceAll(config, "MARK", "echo leakgate:mark loop $i")).end(t)
+	// Three dumps of two processes need about a second, and more on a busy
+	// machine.
+	slower := strings.NewReplacer("sleep 0.15", "sleep 0.5", "MARK", "echo leakgate:mark loop $i")
+	goes := begin(t, r, 4*time.Minute, slower.Replace(config)).end(t)
 	for _, name := range []string{"java", "control"} {
 		have := map[string]int{}
 		dumps := goes.diagnosesOf(name, "mark")
