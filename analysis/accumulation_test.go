@@ -62,7 +62,7 @@ func accumulationLines(t testing.TB, file []byte, limit int) string {
 			fmt.Fprintf(&b, ", %d dominators omitted", a.LeftOut)
 		}
 		if a.Cache != "" {
-			fmt.Fprintf(&b, ", in a %s", a.Cache)
+			fmt.Fprintf(&b, ", in the cache %s", a.Cache)
 		}
 		b.WriteByte('\n')
 		if a.Share <= 0 || a.Share > 1 || a.Size.Total() < leastAccumulated/2 {
@@ -141,7 +141,7 @@ func TestAccumulations(t *testing.T) {
 		{
 			"cache",
 			"class com.shop.Pictures > androidx.collection.LruCache > java.util.HashMap > java.util.HashMap$Node[]: " +
-				"4000 x java.util.HashMap$Node, 4000 x com.shop.Session, in a androidx.collection.LruCache\n",
+				"4000 x java.util.HashMap$Node, 4000 x com.shop.Session, in the cache androidx.collection.LruCache\n",
 			func(h *hproftest.Heap) {
 				next, pairs := session(h), []hproftest.Ref{}
 				for i := range sessions {

@@ -206,9 +206,9 @@ func (d *dump) shape(byID map[hprof.ID]string) {
 	})
 }
 
-// oneBuild reports whether two dumps in which names mean nothing by themselves
-// are from one build: the classes in both dumps have the same shapes, and they
-// are at least half of the classes of the smaller dump.
+// oneBuild reports whether two obfuscated dumps are from one build: the classes
+// that occur in both dumps have the same shapes, and make up at least half of
+// the classes of the smaller dump.
 func oneBuild(base, head map[string]uint64) bool {
 	shared := 0
 	for name, shape := range base {

@@ -378,7 +378,7 @@ func pooledAge(list []pastLife) int {
 	return best
 }
 
-// between returns the levels of a life from one minute to another, with gaps
+// between returns the levels of a life between two minutes, with gaps
 // interpolated.
 func (x *pastLife) between(from, to int) []float64 {
 	y := make([]float64, to-from)

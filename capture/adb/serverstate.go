@@ -87,7 +87,7 @@ func (s *serverState) missed(now time.Time) {
 	s.refused = now
 }
 
-// step is the action to take when nothing listens.
+// step is the action to take when no server is listening.
 type step int
 
 const (

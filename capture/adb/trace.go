@@ -65,7 +65,7 @@ func endOne(pid string) string {
 const maxPID = 1 << 22
 
 // maxHeader is the maximum number of bytes that may precede the line with the
-// process id, for example warnings of the device's linker.
+// process id, for example warnings from the device's linker.
 const maxHeader = 4 << 10
 
 // header removes the line "TOKEN PID" from the beginning of a stream.

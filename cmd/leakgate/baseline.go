@@ -50,7 +50,7 @@ func baselineUpdateCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update --run DIR",
 		Short: "add a run of the base branch",
-		Long: `Add a run to the baseline. A run that is worse than the runs before it is kept as observed:
+		Long: `Add a run to the baseline. A run that is worse than the previous runs is kept as observed:
 its regressions are not blamed on pull requests. A run that could not be judged, was
 interrupted or tests a pull request is rejected.
 
@@ -279,7 +279,7 @@ func writeBaseRun(out *strings.Builder, o *gate.Observation) {
 		fmt.Fprintf(out, " on %s", text.Printable(on))
 	}
 	if o.Failed {
-		out.WriteString("  (observed: worse than the runs before it)")
+		out.WriteString("  (observed: worse than the previous runs)")
 	}
 	out.WriteString("\n")
 	for i := range o.Processes {

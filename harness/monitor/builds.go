@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// builds reads which builds of the watched apps are installed.
+// builds determines which builds of the watched apps are installed.
 type builds struct {
 	*port
 	call call[*record.AppBuild]

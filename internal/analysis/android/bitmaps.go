@@ -332,7 +332,7 @@ func (t *bitmapsTopic) askBuffers(p *plan) {
 	}
 }
 
-// askPictures matches dumpData to the bitmaps by their pointers. Pointers of
+// askPictures matches dumpData to the bitmaps by their pointers. Pointers to
 // freed bitmaps are reused, so a picture is used only if it has the size of the
 // bitmap.
 func (t *bitmapsTopic) askPictures(p *plan) {

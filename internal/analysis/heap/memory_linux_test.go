@@ -149,7 +149,7 @@ func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 			// No fields.
 			record = append(record, 0, 0, 0, 0)
 		case hprof.SubClassDump:
-			// There are no constants, and neither static nor instance fields.
+			// There are no constants, static fields or instance fields.
 			record = append(record, 0, 0, 0, 0, 0, 0)
 		}
 		times := int64(100<<20) / int64(len(record))

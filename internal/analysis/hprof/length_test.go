@@ -403,8 +403,9 @@ func TestLongArray(t *testing.T) {
 	}
 }
 
-// TestLongInstance checks that an instance of several gigabytes is damage even
-// if the file contains it, even on systems where an int has 32 bits.
+// TestLongInstance checks that an instance of several gigabytes is reported as
+// damage even if the file contains it, also on systems where an int has 32
+// bits.
 func TestLongInstance(t *testing.T) {
 	for _, count := range []uint32{4<<20 - 24, 1<<31 - 25, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		h := newHuge()

@@ -244,8 +244,8 @@ func TestStripTakesNoMoreThanHashes(t *testing.T) {
 	}
 }
 
-// secrets returns strings that only their hashes would reveal. No other value
-// of a dump is equal to one of these hashes.
+// secrets returns strings that a stripped dump can reveal only by their hashes.
+// No other value of a dump is equal to one of these hashes.
 func secrets() (all []string) {
 	for i := range 40 {
 		all = append(all, strconv.Itoa(493_817+i*12_011))

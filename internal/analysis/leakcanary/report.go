@@ -164,7 +164,7 @@ func (c *collection) sought(format Form) string {
 		return fmt.Sprintf(`looked for %s and for "%s" in a logcat; check that the tag LeakCanary is not filtered out`,
 			marker, noLeaks)
 	}
-	return fmt.Sprintf("looked for %s; pass a report of LeakCanary 2, or JUnit XML or a logcat that contains one",
+	return fmt.Sprintf("looked for %s; pass a LeakCanary 2 report, or JUnit XML or a logcat that contains one",
 		marker)
 }
 

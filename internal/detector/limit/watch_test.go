@@ -167,7 +167,7 @@ func TestJavaHeapSawtooth(t *testing.T) {
 	}
 }
 
-// A limit that the use exceeds is not the real limit.
+// A limit below the present use is not the real limit.
 func TestExceeded(t *testing.T) {
 	w := new(Watch)
 	used := func(m float64) float64 { return 1000 + m }

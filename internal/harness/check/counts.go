@@ -58,7 +58,7 @@ func Text(rises []Rise) string {
 	return strings.Join(words, ", ")
 }
 
-// Keep returns only the watched counts, which the record of a check contains.
+// Keep returns only the watched counts, those that a check records.
 func Keep(counts map[string]int64) map[string]int64 {
 	if counts == nil {
 		return nil

@@ -255,7 +255,7 @@ func explain(text, at string) string {
 	}
 	switch {
 	case strings.HasPrefix(text, "unknown anchor") && strings.HasPrefix(at, "*"):
-		return "no anchor with this name is defined above; put a value that begins with a star in quotes"
+		return "no anchor with this name is defined above; quote a value that begins with a star"
 	case strings.Contains(text, "cannot start any token") && strings.HasPrefix(at, "\t"):
 		return "YAML does not allow tabs for indentation: use spaces"
 	case strings.Contains(text, "cannot start any token"):

@@ -39,7 +39,7 @@ type Options struct {
 	dial func(context.Context) (net.Conn, error)
 }
 
-// usualDeadline is long enough to examine twenty processes of a phone that is
+// usualDeadline is long enough to examine twenty processes on a phone that is
 // slow but does not hang.
 const usualDeadline = time.Minute
 

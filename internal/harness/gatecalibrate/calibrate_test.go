@@ -49,7 +49,7 @@ func TestCalibration(t *testing.T) {
 	keep(t, p.pairs, tables)
 }
 
-// Each loop of a program leaves the objects that its source states.
+// Each loop of a program leaks the objects that its source declares.
 func TestCounts(t *testing.T) {
 	trials := []*trial{{cell: cell{program: chat}, seed: 1}, {cell: cell{program: phone}, seed: 2}}
 	carryOut(t, trials)

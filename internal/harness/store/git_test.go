@@ -135,7 +135,7 @@ func (w *world) clean() {
 	})
 }
 
-// Creating, changing and reading a branch changes nothing in the checkout,
+// Creating, changing and reading a branch leaves the checkout unchanged,
 // including git's own files.
 func TestGit(t *testing.T) {
 	for name, args := range map[string][]string{"sha1": nil, "sha256": {"--object-format=sha256"}} {
