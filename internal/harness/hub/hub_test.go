@@ -225,6 +225,26 @@ func TestHubVerdicts(t *testing.T) {
 	})
 }
 
+// The verdict on a suite includes the warnings of its run, such as a process of
+// the app that was not watched.
+func TestHubWarnings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := androidsim.New(androidsim.Options{Serial: "S1", Root: true, Apps: []androidsim.App{
+			{Package: "com.cart", Processes: []androidsim.ProcessSpec{{Name: "com.cart"}, {Name: "org.tiles.render"}}},
+		}})
+		h := newHub(t, Options{Processes: []string{"com.cart"}}, p)
+		if err := h.Start(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		v, err := h.Finish("done", false)
+		const want = "warning: device S1: processes with the user ID of the app that are not watched: org.tiles.render;"
+		if err != nil || len(v.Failures) > 0 || !strings.Contains(strings.Join(v.Notes, "\n"), want) {
+			t.Errorf("failures %q, notes %q, %v", v.Failures, v.Notes, err)
+		}
+	})
+}
+
 // The test covers all requests to a hub.
 func TestHubRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

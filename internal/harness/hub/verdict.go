@@ -16,6 +16,7 @@ import (
 
 // judge determines whether the suite as a whole fails, regardless of its specs.
 func (h *Hub) judge(v *SuiteVerdict) {
+	noteWarnings(v)
 	for _, p := range h.plan.run.Patterns {
 		h.judgePattern(v, p)
 	}
@@ -33,6 +34,16 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	for _, e := range h.accepted {
 		if e.Expired(today()) {
 			v.Failures = append(v.Failures, "expired exception: "+e.String())
+		}
+	}
+}
+
+// noteWarnings notes the warnings of the run, such as the processes of the app
+// that were not watched. judgePattern reports processes that were not seen.
+func noteWarnings(v *SuiteVerdict) {
+	for _, w := range v.Run.Warnings {
+		if !strings.HasPrefix(w, "no process ") {
+			v.Notes = append(v.Notes, "warning: "+w)
 		}
 	}
 }
