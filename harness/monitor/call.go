@@ -31,10 +31,12 @@ const (
 	requestHeadroom requestKind = "headroom"
 	requestCollect  requestKind = "collect"
 	requestGarbage  requestKind = "garbage"
-	// The last two values are not requests but faults, which are also recorded
-	// only once: too many processes, and processes with unusable names.
-	faultCrowd requestKind = "crowd"
-	faultNames requestKind = "names"
+	// The last three values are not requests but faults, which are also
+	// recorded only once: too many processes, processes with unusable names,
+	// and a failed search for processes of the app that are not watched.
+	faultCrowd    requestKind = "crowd"
+	faultNames    requestKind = "names"
+	faultSiblings requestKind = "siblings"
 )
 
 func newCall[T any]() call[T] { return call[T]{done: make(chan answer[T], 1)} }

@@ -36,9 +36,11 @@ type scan struct {
 	// similar lists the names of running processes that resemble the watched
 	// names. It is set if the first scans found no process.
 	similar []string
-	// siblings holds the processes of the app that no pattern matches, if this
-	// scan searched for them.
-	siblings []capture.Process
+	// siblings holds the processes of the app that no pattern matches, if
+	// searched is set and siblingsErr is nil.
+	searched    bool
+	siblings    []capture.Process
+	siblingsErr error
 }
 
 // openScan is a scan whose processes have not all been probed yet.
@@ -112,8 +114,8 @@ func (d *discovery) send(ctx context.Context) {
 			l.similar = similarNames(ctx, dev, d.run.Patterns)
 		}
 		if search && err == nil {
-			// An error is not recorded: the search is repeated.
-			l.siblings, _ = capture.FindSiblings(ctx, dev, found.Processes, d.run.Patterns)
+			l.searched = true
+			l.siblings, l.siblingsErr = capture.FindSiblings(ctx, dev, found.Processes, d.run.Patterns)
 		}
 		return l, err
 	})
@@ -143,7 +145,7 @@ func (d *discovery) take(ctx context.Context, a answer[scan]) {
 	d.recordUnnamed(a.value.found)
 	processes := d.twins.number(a.value.found)
 	d.recordChildren(a.value.found)
-	d.siblings.record(a.value.siblings)
+	d.siblings.take(a.value)
 	d.open = &openScan{
 		scan: a.value, processes: processes, probes: map[capture.Process]capture.Probe{},
 		until: time.Now().Add(probeWait),
@@ -212,6 +214,8 @@ func (d *discovery) endScan(ctx context.Context) {
 	if len(d.subjects.order) == 0 {
 		d.due = d.clock.now() + rescanDelay
 		d.recordWaiting(l.similar)
+	} else if d.siblings.firstFound() {
+		d.scanBy(d.clock.now() + rescanDelay)
 	}
 	d.scanEnded(nil)
 }

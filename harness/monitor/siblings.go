@@ -24,18 +24,41 @@ type siblings struct {
 	*port
 	// due is the time of the next search on the session's clock.
 	due time.Duration
+	// found is set once a process of the app has been found. failed means that
+	// the latest search failed.
+	found, failed bool
 	// names are the names in the record.
 	names []string
 }
 
+// firstFound reports whether the first processes of the app were just found.
+// The next scan is then due early, so that a short run searches for siblings
+// too, but without delaying the first sample.
+func (s *siblings) firstFound() bool {
+	first := !s.found
+	s.found = true
+	return first
+}
+
 // searchNow reports whether the next scan also searches for siblings.
 func (s *siblings) searchNow() bool {
-	now := s.clock.now()
-	if now < s.due || len(s.subjects.order) == 0 || len(s.names) == maxSiblings {
-		return false
+	return s.clock.now() >= s.due && len(s.subjects.order) > 0 && len(s.names) < maxSiblings
+}
+
+// take handles the result of a scan. A search that fails is repeated by the
+// next scan; if it fails again, the error is recorded.
+func (s *siblings) take(l scan) {
+	switch {
+	case !l.searched:
+	case l.siblingsErr == nil:
+		s.failed, s.due = false, s.clock.now()+siblingInterval
+		s.record(l.siblings)
+	case s.failed:
+		s.due = s.clock.now() + siblingInterval
+		s.recordFault(faultSiblings, l.siblingsErr)
+	default:
+		s.failed = true
 	}
-	s.due = now + siblingInterval
-	return true
 }
 
 // record records the siblings that are not in the record yet.

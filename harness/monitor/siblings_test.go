@@ -1,6 +1,9 @@
 package monitor
 
 import (
+	"context"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +55,53 @@ func TestUnwatchedProcesses(t *testing.T) {
 			})
 			if warned != (c.want != "") {
 				t.Errorf("%s: warnings %q", c.patterns, r.Warnings)
+			}
+		})
+	}
+}
+
+// searchFails is a phone on which the first searches for siblings fail.
+type searchFails struct {
+	*simulated
+	left int
+}
+
+func (d *searchFails) Shell(ctx context.Context, command string, out, errOut io.Writer) (int, error) {
+	if strings.Contains(command, "Uid:") && d.left > 0 {
+		d.left--
+		return -1, errors.New("connection ended")
+	}
+	return d.simulated.Shell(ctx, command, out, errOut)
+}
+
+// Even a run of 20 s finds the processes that are not watched. A search that
+// fails is repeated by the next scan, and an error that persists is recorded.
+func TestSearchForSiblings(t *testing.T) {
+	for _, c := range []struct {
+		lasts            time.Duration
+		failures, errors int
+		found            bool
+	}{
+		{20 * time.Second, 0, 0, true},
+		{time.Minute, 1, 0, true},
+		{9 * time.Minute, 2, 1, false},
+		{14 * time.Minute, 2, 1, true},
+		{50 * time.Minute, 100, 1, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop.remote"))
+			o := options(t, p)
+			o.Devices[0].Device = &searchFails{simulated: p, left: c.failures}
+			o.Duration = c.lasts
+			r := perform(t, t.Context(), o)
+			failed := 0
+			for _, e := range r.eventsOf("error", "") {
+				if strings.Contains(e.Text, "search for processes with the same uid") {
+					failed++
+				}
+			}
+			if n := len(r.eventsOf("unwatched", "")); (n == 1) != c.found || failed != c.errors {
+				t.Errorf("%v, %d failures: %d unwatched events, %d errors", c.lasts, c.failures, n, failed)
 			}
 		})
 	}
